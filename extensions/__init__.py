@@ -1,0 +1,1 @@
+"""Tools offered to hosts, one extension a module."""

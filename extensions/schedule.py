@@ -1,0 +1,213 @@
+"""The reminder tool: create, list and cancel, answered from the committed row."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection
+
+from gateway.domain.job import (
+    MAX_CREATES_PER_MINUTE,
+    MAX_OPEN_JOBS,
+    MAX_TEXT_BYTES,
+    PAST_TOLERANCE,
+    JobAction,
+    JobState,
+    NewJob,
+    Tier,
+)
+from gateway.domain.message import ChatKey
+from gateway.domain.schedule import At, local_time
+from gateway.domain.tool import NOTHING_SET, Extension, SpokenAt, Tool, ToolContext, ToolResult
+from gateway.domain.when import Unclear, Understood, parse_when
+from gateway.store.database import Database, Transaction
+from gateway.store.jobs import JobLimit, cancel_job, create_job, list_jobs
+from gateway.store.toolcalls import run_once
+
+NAME = "schedule"
+
+DESCRIPTION = (
+    "Reminders of this chat. create: text plus exactly one of when (the person's own time words, "
+    'like "tomorrow at 9"), in (like "20 minutes") or at (ISO 8601, local unless it has an '
+    "offset). list: all of them. cancel: by id. Times are checked and resolved here; the answer "
+    "holds the stored id and local time, which you should repeat word for word."
+)
+
+PROMPT = (
+    "Reminders: use the `schedule` tool for every reminder; pass the person's own words for the "
+    "time and do no date arithmetic. A reminder exists only if the tool said so."
+)
+
+_LIMITS: Mapping[JobLimit, str] = {
+    JobLimit.TOO_MANY: f"there are {MAX_OPEN_JOBS} open reminders already; cancel one first",
+    JobLimit.TOO_FAST: (
+        f"at most {MAX_CREATES_PER_MINUTE} reminders a minute can be set; wait a minute"
+    ),
+}
+
+Admits = Callable[[Connection, ChatKey], bool]
+
+
+class ScheduleArguments(BaseModel):
+    """What a host may say; no field names a chat."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    action: Literal["create", "list", "cancel"]
+    text: Annotated[str | None, Field(description="What to remind of (create).")] = None
+    when: Annotated[str | None, Field(description="The person's own time words (create).")] = None
+    in_: Annotated[
+        str | None, Field(alias="in", description='A delay from now, like "20 minutes" (create).')
+    ] = None
+    at: Annotated[
+        str | None, Field(description="ISO 8601 date and time, like 2026-12-01T09:00 (create).")
+    ] = None
+    id: Annotated[int | None, Field(description="The number of the reminder (cancel).")] = None
+
+
+class ScheduleTool:
+    """Admission is synchronous: what it answers is committed."""
+
+    def __init__(self, database: Database, admits: Admits) -> None:
+        self._database = database
+        self._admits = admits
+
+    async def call(self, context: ToolContext, arguments: BaseModel) -> ToolResult:
+        """Do one call, once for each identical call of a turn however often it is run."""
+        if not isinstance(arguments, ScheduleArguments):
+            raise TypeError(f"expected ScheduleArguments, got {type(arguments).__name__}")
+        return await self._database.write(
+            run_once, context, NAME, lambda tx: self._run(tx, context, arguments)
+        )
+
+    def _run(
+        self, tx: Transaction, context: ToolContext, arguments: ScheduleArguments
+    ) -> ToolResult:
+        match arguments.action:
+            case "list":
+                return _list(tx, context)
+            case "create":
+                return self._create(tx, context, arguments)
+            case "cancel":
+                return _cancel(tx, context, arguments)
+
+    def _create(
+        self, tx: Transaction, context: ToolContext, arguments: ScheduleArguments
+    ) -> ToolResult:
+        if context.tier is not Tier.MUTATE:
+            return _refused(context, "a scheduled turn cannot set reminders")
+        if not self._admits(tx.connection, context.chat):
+            return _refused(context, "this chat is not allowed any more")
+        text = (arguments.text or "").strip()
+        if not text:
+            return _refused(context, "text is missing: say what to remind of")
+        if len(text.encode()) > MAX_TEXT_BYTES:
+            return _refused(context, f"the text is longer than {MAX_TEXT_BYTES // 1024} KiB")
+        slot = _resolve(context, arguments)
+        if isinstance(slot, str):
+            return _refused(context, slot)
+        new = NewJob(
+            chat=context.chat,
+            action=JobAction.MESSAGE,
+            text=text,
+            schedule=At(at=slot.at),
+            timezone=context.timezone,
+            next_slot_at=slot.at,
+            created_by=context.turn,
+            origin_message=_origin(context).message_id if context.spoken else None,
+        )
+        created = create_job(tx, new, now=context.now)
+        if isinstance(created, JobLimit):
+            return _refused(context, _LIMITS[created])
+        line = created.job.line(now=context.now)
+        head = "Reminder set" if created.is_new else "That reminder is set already"
+        note = f" ({slot.note})" if slot.note else ""
+        return ToolResult(ok=True, text=f"{head}: {line}{note}", line=line)
+
+
+def make_extension(database: Database, admits: Admits) -> Extension:
+    """The extension, working on this store."""
+    tool = Tool(
+        name=NAME,
+        description=DESCRIPTION,
+        arguments=ScheduleArguments,
+        call=ScheduleTool(database, admits).call,
+        refuse=_refuse_arguments,
+    )
+    return Extension(name=NAME, tools=(tool,), prompt=PROMPT)
+
+
+def _list(tx: Transaction, context: ToolContext) -> ToolResult:
+    jobs = list_jobs(tx.connection, context.chat)
+    if not jobs:
+        return ToolResult(ok=True, text="You have no reminders.")
+    lines = []
+    for job in jobs:
+        state = "" if job.state is JobState.ACTIVE else f" ({job.state})"
+        lines.append(job.line(now=context.now) + state)
+    return ToolResult(ok=True, text="\n".join(lines))
+
+
+def _cancel(tx: Transaction, context: ToolContext, arguments: ScheduleArguments) -> ToolResult:
+    if context.tier is not Tier.MUTATE:
+        return ToolResult(ok=False, text="A scheduled turn cannot cancel reminders.")
+    if arguments.id is None:
+        return ToolResult(ok=False, text="id is missing: the number of the reminder to cancel.")
+    cancelled = cancel_job(tx, context.chat, arguments.id, now=context.now)
+    if cancelled is None:
+        return ToolResult(ok=False, text=f"There is no open reminder #{arguments.id}.")
+    line = f"Cancelled: {cancelled.job.line(now=context.now)}"
+    late = "\nIts text was on its way already, so it may still arrive."
+    text = line + late if cancelled.is_on_its_way else line
+    return ToolResult(ok=True, text=text, line=line)
+
+
+def _resolve(context: ToolContext, arguments: ScheduleArguments) -> Understood | str:
+    """The moment that the arguments name, or why there is none."""
+    given = [value for value in (arguments.when, arguments.in_, arguments.at) if value is not None]
+    if len(given) != 1:
+        return 'give exactly one of when (like "tomorrow at 9"), in (like "20 minutes") or at (ISO)'
+    zone = ZoneInfo(context.timezone)
+    words = given[0] if arguments.in_ is None else _as_delay(given[0])
+    said_at = _said_at(context, given[0])
+    understood = parse_when(words, now=said_at, zone=zone)
+    if isinstance(understood, Unclear):
+        return understood.question.rstrip(".")
+    is_old = understood.at < context.now - PAST_TOLERANCE
+    if is_old and understood.at <= said_at + PAST_TOLERANCE:
+        return f"{local_time(understood.at, zone, now=context.now)} has passed"
+    return understood
+
+
+def _as_delay(words: str) -> str:
+    return words if words.strip().lower().startswith("in ") else f"in {words}"
+
+
+def _said_at(context: ToolContext, words: str) -> datetime:
+    """From when a delay counts: the newest message that holds the words, else the newest."""
+    if not context.spoken:
+        return context.now
+    wanted = " ".join(words.split()).casefold()
+    for spoken in reversed(context.spoken):
+        if wanted in " ".join(spoken.text.split()).casefold():
+            return spoken.sent_at
+    return context.spoken[-1].sent_at
+
+
+def _origin(context: ToolContext) -> SpokenAt:
+    return context.spoken[-1]
+
+
+def _refused(context: ToolContext, reason: str) -> ToolResult:
+    zone = ZoneInfo(context.timezone)
+    present = local_time(context.now, zone, now=context.now)
+    text = f"{NOTHING_SET}: {reason}. It is now {present} ({context.timezone})."
+    return ToolResult(ok=False, text=text, is_failed_create=True)
+
+
+def _refuse_arguments(body: Mapping[str, object], reason: str) -> ToolResult:
+    is_create = body.get("action") == "create"
+    text = f"{NOTHING_SET}: {reason}" if is_create else reason
+    return ToolResult(ok=False, text=text, is_failed_create=is_create)

@@ -1,0 +1,1 @@
+"""A chat gateway between messaging channels and a model host."""

@@ -1,0 +1,1 @@
+"""One messaging platform a module."""

@@ -1,0 +1,89 @@
+"""What every channel offers the engine, and what it is given."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from gateway.domain.chunking import RichText
+from gateway.domain.delivery import SendOutcome
+from gateway.domain.message import ChannelName, Inbound
+
+
+class ChannelState(StrEnum):
+    """Where a channel stands, for status."""
+
+    STOPPED = "stopped"  # not running
+    CONNECTING = "connecting"  # trying to reach the platform
+    CONNECTED = "connected"  # receives and sends
+    DISCONNECTED = "disconnected"  # lost the platform; trying again
+    CONFLICT = "conflict"  # another instance polls with the same identity; trying again
+    FAILED = "failed"  # cannot run until its operator mends something
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelHealth:
+    """A channel's state with its reason in plain words; `last_ok_at` = last successful receive."""
+
+    state: ChannelState
+    reason: str | None = None
+    last_ok_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where one chunk goes. `address` is the channel's own id of the chat, topic included."""
+
+    address: str
+    is_silent: bool = False
+
+
+Receive = Callable[[Inbound], Awaitable[None]]
+"""Stores one inbound thing; raises StoreError when that failed, and the channel must then not
+acknowledge it to the platform."""
+
+HealthChanged = Callable[["Channel"], None]
+"""Told after each change of a channel's health."""
+
+
+class Channel(Protocol):
+    """One messaging platform. It parses, sends and classifies; it decides nothing."""
+
+    @property
+    def name(self) -> ChannelName:
+        """Which platform."""
+        ...
+
+    @property
+    def account(self) -> str:
+        """The bot's own identity there; known before `run`."""
+        ...
+
+    @property
+    def health(self) -> ChannelHealth:
+        """Where it stands now."""
+        ...
+
+    def cut(self, text: str, *, is_markdown: bool) -> tuple[RichText, ...]:
+        """Cut a text into pieces that each fit one send; blank text gives none."""
+        ...
+
+    async def run(self, receive: Receive) -> None:
+        """Receive until cancelled, reconnecting for ever.
+
+        Raises ChannelSetupError when only its operator can mend it.
+        """
+        ...
+
+    async def send(self, target: Target, body: RichText) -> SendOutcome:
+        """Send one piece and say what became of it; never raises for what the platform did."""
+        ...
+
+    async def show_typing(self, target: Target) -> None:
+        """Show that an answer is being prepared; failures are swallowed."""
+        ...
+
+    async def close(self) -> None:
+        """Give back connections; `send` is not called afterwards."""
+        ...

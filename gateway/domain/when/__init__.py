@@ -1,0 +1,104 @@
+"""Times in everyday English: the moment that words mean, or an honest question.
+
+Never a wrong time in silence: words that look like time and were not used make it ask, and
+whatever was assumed is said in `Understood.note`. The rules:
+
+- An hour from 1 to 12 without a.m. or p.m. is its earliest reading that is still to come, so that
+  a wrong guess is early, not late: "at 9" said at 10:00 is 21:00 today. With another day than
+  today it is read as on a 24-hour clock ("tomorrow at 9" is 09:00), and 12 is noon. A leading
+  zero, an hour above 12, seconds and an ISO date are 24-hour clock.
+- A clock time without a day is the next one; a date without a year, and "the 15th", likewise.
+- A day without a time is 09:00; morning 09:00, afternoon 15:00, evening 19:00, night 21:00.
+- "friday" is the nearest one (asked back when that may be today), "next friday" the one of the
+  next week from Monday to Sunday, said as a date.
+- 5/12 is asked back, 24/12 is not: only one reading is a day. "half five", "midnight" with a
+  day, limits ("by friday"), spans ("next week") and "a few minutes" are asked back.
+- "in 20 minutes" counts from `now` with its seconds; "in 2 days" keeps the local time of day.
+- A time that the clocks jump over is the first instant after; one that comes twice is the first.
+- More than 60 s ago is refused with the present local time, more than 5 years ahead too.
+- Repeating phrases ("every day") are recognised and refused: they are not available yet.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from gateway.domain.when.pieces import FORMS, Unclear, UnclearReason, Understood, When
+from gateway.domain.when.plan import make_plan
+from gateway.domain.when.resolve import passed, resolve
+from gateway.domain.when.scan import Scan, scan, unused_time_words
+from gateway.domain.when.suspects import left_over
+from gateway.domain.when.tidy import remaining_text
+from gateway.domain.when.tokens import read_words
+
+__all__ = ["Found", "Unclear", "UnclearReason", "Understood", "When", "find_when", "parse_when"]
+
+_MAX_EXPRESSION: Final = 200
+_MAX_SENTENCE: Final = 4000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The moment in a sentence, and the sentence without the words that name it."""
+
+    when: When
+    rest: str
+
+
+def parse_when(words: str, *, now: datetime, zone: ZoneInfo) -> When:
+    """Read a string that is a time expression and nothing else; `now` is aware.
+
+    Never raises, and takes bounded time whatever the string is.
+    """
+    if len(words) > _MAX_EXPRESSION:
+        question = f"That is too long for a time. {FORMS}"
+        return Unclear(reason=UnclearReason.TOO_LONG, question=question)
+    result = scan(read_words(words))
+    unused = [index for index in range(len(result.words)) if index not in result.used]
+    plan = make_plan(result.pieces())
+    if isinstance(plan, Unclear) and plan.reason is not UnclearReason.LEFT_OVER:
+        return _dated(plan, now=now, zone=zone)
+    if not result.found and not unused:
+        return Unclear(reason=UnclearReason.NO_TIME, question=f"At what time? {FORMS}")
+    if unused or isinstance(plan, Unclear):
+        is_unknown = not isinstance(plan, Unclear)
+        start, end = (unused[0], unused[-1] + 1) if is_unknown else (0, len(result.words))
+        said = result.words.said(start, end)
+        question = f'I do not understand "{said}" as a time. {FORMS}'
+        return Unclear(reason=UnclearReason.NOT_UNDERSTOOD, question=question)
+    return resolve(plan, now=now, zone=zone)
+
+
+def find_when(sentence: str, *, now: datetime, zone: ZoneInfo) -> Found | None:
+    """Take the time words out of a sentence, wherever they stand; None if there are none.
+
+    `rest` is the text without them, tidied; quoted spans are text, whatever they say. Never
+    raises, and takes bounded time whatever the sentence is.
+    """
+    if len(sentence) > _MAX_SENTENCE:
+        question = (
+            f"That is too long for me to find the time in. Send at most {_MAX_SENTENCE} characters."
+        )
+        return Found(when=Unclear(reason=UnclearReason.TOO_LONG, question=question), rest=sentence)
+    result = scan(read_words(sentence))
+    if not result.found:
+        return None
+    return Found(
+        when=_resolve_found(result, now=now, zone=zone), rest=remaining_text(sentence, result)
+    )
+
+
+def _resolve_found(result: Scan, *, now: datetime, zone: ZoneInfo) -> When:
+    plan = make_plan(result.pieces())
+    if isinstance(plan, Unclear):
+        return _dated(plan, now=now, zone=zone)
+    unused = unused_time_words(result)
+    if unused is not None:
+        return left_over(result.words.said(*unused)).unclear
+    return resolve(plan, now=now, zone=zone)
+
+
+def _dated(unclear: Unclear, *, now: datetime, zone: ZoneInfo) -> Unclear:
+    """A refusal of something past, with the present local time in it."""
+    return passed(now=now, zone=zone) if unclear.reason is UnclearReason.PAST else unclear

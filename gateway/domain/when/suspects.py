@@ -1,0 +1,166 @@
+"""Words that look like time and that no rule turned into a moment: each makes the parser ask."""
+
+import re
+from typing import Final
+
+from gateway.domain.when.amounts import read_amount, read_number
+from gateway.domain.when.pieces import Fault, Match, UnclearReason, fault
+from gateway.domain.when.tokens import Words, resembled
+from gateway.domain.when.words import (
+    CONNECTORS,
+    HOLIDAYS,
+    MONTHS,
+    OTHER_TIME_WORDS,
+    PARTS,
+    SHY_MONTHS,
+    SHY_WEEKDAY_AFTER,
+    SHY_WEEKDAY_BEFORE,
+    SHY_WEEKDAYS,
+    TODAY_SHIFTS,
+    TONIGHT,
+    UNITS,
+    VAGUE_DELAYS,
+    WEEKDAYS,
+)
+
+_LOOKS_LIKE_CLOCK: Final = re.compile(
+    r".*[0-9](?::|/[0-9]|-[0-9]{1,2}(?![0-9])|h[0-9]|(?:am|pm)(?![a-z])).*|[0-9]{4}-[0-9]{2}.*|"
+    r"[0-9]{1,2}[.][0-9]{1,2}[.](?:[0-9]{2}){1,2}"
+)
+_PARTING: Final = re.compile(r"[-/–&+|]")
+_UNIT_MARK: Final = re.compile(r"[0-9]+(?:m|d|w|s)")
+
+
+def vague(said: str) -> Fault:
+    """The words speak of time without naming a moment."""
+    return fault(
+        UnclearReason.VAGUE,
+        f'"{said}" does not tell me the exact moment. Say a day and a time, like tomorrow at 9:00. '
+        "If it belongs to the text, put the text in quotes.",
+    )
+
+
+def left_over(said: str) -> Fault:
+    """The words look like a time beside, or instead of, the one that was understood."""
+    return fault(
+        UnclearReason.LEFT_OVER,
+        f'I am not sure what "{said}" says about the time. Say one day and one time, like tomorrow '
+        "at 9:00 or in 20 minutes. If it belongs to the text, put the text in quotes.",
+    )
+
+
+def read_suspect(words: Words, index: int) -> Match | None:
+    """Recognise a word or phrase at `index` that looks like time."""
+    for reader in (_read_passed, _read_span, _read_delay, _read_amount, _read_unknown_number):
+        end = reader(words, index)
+        if end is not None:
+            question = vague if reader is _read_span else left_over
+            return Match(pieces=(question(words.said(index, end)),), end=end)
+    return _read_misspelt(words, index) or _read_word(words, index)
+
+
+def _read_passed(words: Words, index: int) -> int | None:
+    """ "last week", "last night"."""
+    following = words.joined(index + 1)
+    is_time = following in UNITS or following in WEEKDAYS or following in PARTS
+    return index + 2 if words.at(index) == "last" and is_time else None
+
+
+def _read_span(words: Words, index: int) -> int | None:
+    """ "next week", "this month", "next december", "in december", "end of the week"."""
+    word, following = words.at(index), words.joined(index + 1)
+    is_span = following in UNITS or following in MONTHS or following in PARTS
+    if word in ("next", "this", "coming") and (is_span or following in ("weekend", "year")):
+        return index + 2
+    if word in ("in", "of", "since", "by", "until", "during") and following in MONTHS:
+        return index + 2
+    if word in ("end", "start", "beginning", "middle") and following == "of":
+        place = index + 3 if words.joined(index + 2) in ("the", "this", "next") else index + 2
+        place += words.joined(place) == "next"
+        return place + 1 if words.joined(place) in UNITS or words.at(place) in MONTHS else None
+    if word == "in" and following in ("a", "the") and words.joined(index + 2) in VAGUE_DELAYS:
+        return index + 3
+    return None
+
+
+def _read_delay(words: Words, index: int) -> int | None:
+    """ "in fve minutes", "in a few hours", "in -5 minutes", "in 5": a delay that was not read."""
+    if words.at(index) not in ("in", "after", "within"):
+        return None
+    for place in range(index + 1, index + 5):
+        word = words.joined(place).removesuffix("'s")
+        if not word or word in CONNECTORS - {"a", "an"}:
+            break
+        if word in UNITS and word not in ("second", "sec") and place > index + 1:
+            return place + 1
+    number = None if words.is_parted(index + 1) else read_number(words, index + 1)
+    if number is not None and (words.is_parted(number[1]) or words.at(number[1]) in CONNECTORS):
+        return number[1]
+    return index + 2 if _UNIT_MARK.fullmatch(words.joined(index + 1)) else None
+
+
+def _read_amount(words: Words, index: int) -> int | None:
+    """ "2 hours", "half an hour" without "in": how long something takes, or a delay."""
+    amount = read_amount(words, index, expects_delay=False)
+    return amount.end if amount is not None and amount.is_counted else None
+
+
+def _read_unknown_number(words: Words, index: int) -> int | None:
+    """ "at 9,30", "on 5", "1/2 hours", "5 hours and more": digits where a time is expected."""
+    word, following = words.at(index), words.joined(index + 1)
+    if word in ("at", "@", "on") and following[:1].isnumeric():
+        end = index + 2
+        if word == "on" and not (words.is_parted(end) or words.at(end) in CONNECTORS):
+            return None
+        is_far = (following.isdigit() and len(following) > 2) or not following[:1].isascii()
+        return end if not is_far or words.is_parted(end) or words.at(end) in CONNECTORS else None
+    if word[:1].isnumeric() and following in UNITS:
+        return index + 2
+    is_odd_digit = any(letter.isnumeric() and not letter.isascii() for letter in word)
+    return index + 1 if is_odd_digit and len(word) <= 8 else None
+
+
+def _read_misspelt(words: Words, index: int) -> Match | None:
+    word = words.at(index)
+    near = resembled(word.removesuffix("'s"))
+    if near is None:
+        return None
+    question = (
+        f'I do not know "{words.said(index, index + 1)}". Did you mean "{near}"? Please send it '
+        "again. If it belongs to the text, put the text in quotes."
+    )
+    return Match(pieces=(fault(UnclearReason.NOT_UNDERSTOOD, question),), end=index + 1)
+
+
+def _read_word(words: Words, index: int) -> Match | None:
+    word = words.at(index)
+    if not _is_time_word(words, index, word) and not _has_time_part(word):
+        return None
+    end = index + 2 if word == "new" else index + 1
+    return Match(pieces=(left_over(words.said(index, end)),), end=end)
+
+
+def _is_time_word(words: Words, index: int, word: str) -> bool:
+    base = word.removesuffix("'s")
+    if base in SHY_WEEKDAYS:
+        before, after = words.at(index - 1), words.joined(index + 1)
+        return before not in SHY_WEEKDAY_BEFORE and after not in SHY_WEEKDAY_AFTER
+    if base in SHY_MONTHS:
+        return words.at(index - 1) in ("next", "this", "mid")
+    if word == "new":
+        return words.joined(index + 1) in ("year's", "years", "year")
+    if word == "birthday":
+        return words.at(index - 2) == "on"
+    known = (MONTHS, WEEKDAYS, TODAY_SHIFTS, TONIGHT, HOLIDAYS, OTHER_TIME_WORDS)
+    is_known = any(base in table or word in table for table in known)
+    is_noon = base in ("noon", "midday", "midnight")
+    return is_known or is_noon or _LOOKS_LIKE_CLOCK.fullmatch(word) is not None
+
+
+def _has_time_part(word: str) -> bool:
+    """Whether one side of a hyphen or slash is a time word: "tomorrow/friday", "mon-fri"."""
+    parts = _PARTING.split(word) if len(word) <= 40 else []
+    known = (WEEKDAYS, TODAY_SHIFTS, TONIGHT, HOLIDAYS, MONTHS)
+    return len(parts) > 1 and any(
+        part in table and part not in SHY_MONTHS for part in parts for table in known
+    )

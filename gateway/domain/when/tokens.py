@@ -1,0 +1,151 @@
+"""Words of a sentence with their places, and the look-alikes of time words."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from gateway.domain.when.words import ORDINARY, SPELLABLE
+
+# A quoted span or a web address is text, whatever it says. Closing marks are looked for on the
+# same line only.
+_QUOTED: Final = re.compile(
+    r"(?:https?://|www\.)\S+|"
+    r'"[^"\n]+"|“[^“”\n]+”|„[^„“”\n]+[“”]|«[^«»\n]+»|'
+    r"(?<![^\s,;:(])['‘][^'‘’\n]+['’](?![^\s,.;:!?)])"
+)
+_CORE: Final = re.compile(r"(?:[^\s,;!?()\[\]{}\"“”„«»…—*]|(?<=\d),(?=\d))+")
+_BREAK: Final = re.compile(r"[,;:.!?()\n—…]|\s-\s")
+_STRIP_LEFT, _STRIP_RIGHT = "'‘’_`.:–", "'‘’_`.:–-"
+# Controls and format marks (right-to-left marks, joiners) that a client may put into a word.
+_INVISIBLE: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe0e\ufe0f\ufeff]"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """One word: `sentence[start:end]`, and its normalised form for look-ups.
+
+    `ends` tells that punctuation or a new line follows; `is_quoted` that it is a whole quoted
+    span or web address, never to be read as time.
+    """
+
+    start: int
+    end: int
+    raw: str
+    word: str
+    ends: bool
+    is_quoted: bool
+
+
+class Words:
+    """The words of one sentence; looking past either end gives the empty word."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self.tokens = tuple(tokens)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def at(self, index: int) -> str:
+        """The word at `index`, or "" outside the sentence and for a quoted span."""
+        if not 0 <= index < len(self.tokens) or self.tokens[index].is_quoted:
+            return ""
+        return self.tokens[index].word
+
+    def joined(self, index: int) -> str:
+        """The word at `index` if nothing separates it from the one before, else ""."""
+        return "" if self.is_parted(index) else self.at(index)
+
+    def only(self, index: int, word: str) -> "Words":
+        """A sentence of the one word at `index`, read as `word`."""
+        return Words([replace(self.tokens[index], word=word, ends=True)])
+
+    def is_parted(self, index: int) -> bool:
+        """Whether a sentence edge or punctuation stands before the word at `index`."""
+        return not 0 < index < len(self.tokens) or self.tokens[index - 1].ends
+
+    def said(self, start: int, end: int) -> str:
+        """The words from `start` up to `end` as typed, for a question; at most 40 characters."""
+        text = " ".join(token.raw for token in self.tokens[start:end])
+        return text if len(text) <= 40 else text[:39] + "…"
+
+
+def read_words(sentence: str) -> Words:
+    """Cut a sentence into words, in time linear in its length."""
+    spans = list(_spans(sentence))
+    tokens = []
+    for number, (start, end, is_quoted) in enumerate(spans):
+        following = spans[number + 1][0] if number + 1 < len(spans) else len(sentence)
+        raw = _INVISIBLE.sub("", sentence[start:end])
+        tokens.append(
+            Token(
+                start=start,
+                end=end,
+                raw=raw,
+                word=raw.replace("’", "'").lower(),
+                ends=_BREAK.search(sentence, end, following) is not None,
+                is_quoted=is_quoted,
+            )
+        )
+    return Words(tokens)
+
+
+def _spans(sentence: str) -> Iterator[tuple[int, int, bool]]:
+    position = 0
+    for quoted in _QUOTED.finditer(sentence):
+        yield from _plain_spans(sentence, position, quoted.start())
+        yield quoted.start(), quoted.end(), True
+        position = quoted.end()
+    yield from _plain_spans(sentence, position, len(sentence))
+
+
+def _plain_spans(sentence: str, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
+    for core in _CORE.finditer(sentence, start, end):
+        text = core.group()
+        left = len(text) - len(text.lstrip(_STRIP_LEFT))
+        right = len(text.rstrip(_STRIP_RIGHT))
+        if left < right and _INVISIBLE.sub("", text):
+            yield core.start() + left, core.start() + right, False
+
+
+def _without_one(word: str) -> set[str]:
+    return {word[:at] + word[at + 1 :] for at in range(len(word))} | {word}
+
+
+def _shortened(word: str) -> set[str]:
+    """The word with up to one letter left out; up to two where it is long."""
+    once = _without_one(word)
+    if len(word) < 8:
+        return once
+    return once.union(*(_without_one(shorter) for shorter in once))
+
+
+def _table() -> dict[str, str]:
+    table: dict[str, str] = {}
+    for word in sorted(SPELLABLE):
+        for shorter in _shortened(word):
+            table.setdefault(shorter, word)
+    return table
+
+
+_MISSPELT: Final = _table()
+_KNOWN: Final = frozenset(SPELLABLE) | ORDINARY
+
+
+@lru_cache(maxsize=4096)
+def resembled(word: str) -> str | None:
+    """The time word that `word` is a likely slip for, or None.
+
+    Two words are alike when leaving out a letter or two of each makes them equal: that covers a
+    missing, doubled, wrong or swapped letter without comparing every pair.
+    """
+    if word in _KNOWN or not 4 <= len(word) <= 12 or not word.isalpha():
+        return None
+    for shorter in sorted(_shortened(word), key=len, reverse=True):
+        near = _MISSPELT.get(shorter)
+        if near is not None and abs(len(near) - len(word)) <= 2:
+            return near
+    return None

@@ -1,0 +1,68 @@
+"""The admin socket: how `gateway status` and `gateway pair` speak to a running gateway."""
+
+import asyncio
+import json
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+Answer = Callable[[Mapping[str, object]], Awaitable[Mapping[str, object]]]
+
+_TIMEOUT = 10.0
+
+
+class AdminServer:
+    """Answers one JSON line with one JSON line. Only our own user can reach the socket."""
+
+    def __init__(self, answers: Mapping[str, Answer]) -> None:
+        self._answers = answers
+        self._server: asyncio.Server | None = None
+
+    async def start(self, listener: socket.socket) -> None:
+        """Serve on a bound private socket."""
+        self._server = await asyncio.start_unix_server(self._serve, sock=listener)
+
+    async def close(self) -> None:
+        """Take no request any more."""
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_TIMEOUT):
+                line = await reader.readline()
+                answer = await self._answer(line)
+                writer.write(json.dumps(answer).encode() + b"\n")
+                await writer.drain()
+        writer.close()
+
+    async def _answer(self, line: bytes) -> Mapping[str, object]:
+        try:
+            request = json.loads(line)
+            answer = self._answers[request["command"]]
+        except (ValueError, KeyError, TypeError):
+            return {"error": "There is no such command."}
+        try:
+            return await answer(request)
+        except Exception:
+            log.exception("admin_failed")
+            return {"error": "The gateway could not do that; its log says why."}
+
+
+def ask_gateway(path: Path, request: Mapping[str, object]) -> Mapping[str, object] | None:
+    """Ask the gateway behind the socket; None = none is running."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(_TIMEOUT)
+        try:
+            connection.connect(str(path))
+        except OSError:
+            return None
+        connection.sendall(json.dumps(request).encode() + b"\n")
+        with connection.makefile("rb") as answers:
+            answer = json.loads(answers.readline() or b"{}")
+    return answer if isinstance(answer, dict) else {}

@@ -1,0 +1,189 @@
+"""Chat commands: answered at once, also while a turn runs, without a model (T1c)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from gateway.domain.job import Job, JobState, one_line
+from gateway.domain.message import ChatKey
+from gateway.domain.schedule import local_time
+from gateway.domain.turn import RunId
+from gateway.engine import texts
+from gateway.store.chats import load_chat, new_session
+from gateway.store.database import Transaction
+from gateway.store.jobs import cancel_job, list_jobs
+from gateway.store.listings import chat_deliveries, load_counts
+from gateway.store.stopping import Stopped, stop_chat
+
+_SHOWN_DELIVERIES = 10
+_SHOWN_TEXT = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command as typed: `/cancel 2` is name `cancel`, argument `2`."""
+
+    name: str
+    argument: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """Who asks, and what commands may need to know."""
+
+    chat: ChatKey
+    now: datetime
+    timezone: str
+    host: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """A command's answer, and what is to be done once it is committed."""
+
+    text: str
+    abort: tuple[RunId, ...] = field(default=())
+    begins_session: bool = False
+
+
+def parse_command(text: str) -> Command | None:
+    """The command that a text is; None = it is none."""
+    words = text.strip()
+    if not words.startswith("/"):
+        return None
+    head, _, rest = words[1:].partition(" ")
+    head, _, below = head.partition("\n")
+    name = head.partition("@")[0].lower()
+    if not name.replace("_", "").isalnum():
+        return None
+    return Command(name=name, argument=f"{below} {rest}".strip())
+
+
+def run_command(tx: Transaction, command: Command, asking: Asking) -> Done:
+    """Do a command within the transaction that stores its message and its answer."""
+    action = _ACTIONS.get(command.name)
+    if action is None:
+        name = one_line(command.name, limit=32)
+        return Done(text=f"I do not know /{name}. /help lists what I know.")
+    return action(tx, command.argument, asking)
+
+
+def _start(tx: Transaction, argument: str, asking: Asking) -> Done:
+    return Done(text=texts.START)
+
+
+def _help(tx: Transaction, argument: str, asking: Asking) -> Done:
+    return Done(text=texts.HELP)
+
+
+def _stop(tx: Transaction, argument: str, asking: Asking) -> Done:
+    stopped = stop_chat(tx, asking.chat, now=asking.now)
+    if stopped.is_nothing:
+        return Done(text="Nothing was going on.")
+    return Done(text=_stopped_text(stopped), abort=stopped.runs)
+
+
+def _new(tx: Transaction, argument: str, asking: Asking) -> Done:
+    stopped = stop_chat(tx, asking.chat, now=asking.now)
+    new_session(tx, asking.chat)
+    text = "A new conversation begins. Your reminders are kept."
+    if not stopped.is_nothing:
+        text = f"{_stopped_text(stopped)}\n{text}"
+    return Done(text=text, abort=stopped.runs, begins_session=True)
+
+
+def _stopped_text(stopped: Stopped) -> str:
+    text = "Stopped."
+    if stopped.queued:
+        text += f" {stopped.queued} waiting message(s) will not be answered."
+    if stopped.done_lines:
+        text += " Done before that, and kept:\n" + "\n".join(stopped.done_lines)
+    return text
+
+
+def _reminders(tx: Transaction, argument: str, asking: Asking) -> Done:
+    jobs = list_jobs(tx.connection, asking.chat)
+    if not jobs:
+        return Done(text="You have no reminders.")
+    return Done(text="\n".join(listed_line(job, now=asking.now) for job in jobs))
+
+
+def listed_line(job: Job, *, now: datetime) -> str:
+    """A job's line in a list, with its state when it is not simply active."""
+    line = job.line(now=now)
+    match job.state:
+        case JobState.ACTIVE:
+            return line if job.next_slot_at is not None else f"{line} (on its way)"
+        case JobState.FAILED:
+            return f"{line} (did not reach you)"
+        case _:
+            return f"{line} ({job.state})"
+
+
+def _cancel(tx: Transaction, argument: str, asking: Asking) -> Done:
+    numbers = argument.replace("#", " ").replace(",", " ").split()
+    if not numbers or not all(n.isdecimal() and len(n) < 16 for n in numbers):
+        return Done(text="Say which one: /cancel 2. /reminders shows their numbers.")
+    return Done(text="\n".join(_cancel_one(tx, int(number), asking) for number in numbers))
+
+
+def _cancel_one(tx: Transaction, number: int, asking: Asking) -> str:
+    cancelled = cancel_job(tx, asking.chat, number, now=asking.now)
+    if cancelled is None:
+        return f"There is no open reminder #{number}. /reminders lists them."
+    line = f"Cancelled: {cancelled.job.line(now=asking.now)}"
+    if cancelled.is_on_its_way:
+        line += "\nIts text was on its way already, so it may still arrive."
+    return line
+
+
+def _status(tx: Transaction, argument: str, asking: Asking) -> Done:
+    counts = load_counts(tx.connection, now=asking.now)
+    jobs = list_jobs(tx.connection, asking.chat)
+    active = [job for job in jobs if job.state is JobState.ACTIVE]
+    here = local_time(asking.now, ZoneInfo(asking.timezone), now=asking.now)
+    lines = [
+        f"I am running. Model host: {asking.host}.",
+        f"Turns: {counts.running} running, {counts.queued} waiting.",
+        f"Your reminders: {len(active)} active.",
+        f"Time here: {here} ({asking.timezone}).",
+    ]
+    if counts.pending:
+        lines.append(f"To be sent: {counts.pending}.")
+    return Done(text="\n".join(lines))
+
+
+def _deliveries(tx: Transaction, argument: str, asking: Asking) -> Done:
+    notes = chat_deliveries(tx.connection, asking.chat, limit=_SHOWN_DELIVERIES)
+    if not notes:
+        return Done(text="Nothing was sent here yet.")
+    zone = ZoneInfo(asking.timezone)
+    lines = []
+    for note in notes:
+        reason = f" ({note.reason})" if note.reason else ""
+        text = one_line(note.text, limit=_SHOWN_TEXT)
+        at = local_time(note.created_at, zone, now=asking.now)
+        lines.append(f"{at} {note.kind}: {note.state}{reason}: {text}")
+    return Done(text="\n".join(lines))
+
+
+_ACTIONS: Mapping[str, Callable[[Transaction, str, Asking], Done]] = {
+    "start": _start,
+    "help": _help,
+    "new": _new,
+    "stop": _stop,
+    "status": _status,
+    "deliveries": _deliveries,
+    "reminders": _reminders,
+    "cancel": _cancel,
+}
+
+COMMANDS = tuple(_ACTIONS)
+
+
+def asking_of(tx: Transaction, chat: ChatKey, *, timezone: str, host: str, now: datetime) -> Asking:
+    """Who asks: the chat's own zone counts before the configured one."""
+    known = load_chat(tx.connection, chat)
+    zone = known.timezone if known is not None and known.timezone else timezone
+    return Asking(chat=chat, now=now, timezone=zone, host=host)

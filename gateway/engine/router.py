@@ -1,0 +1,272 @@
+"""The worker that runs turns: per chat one at a time, in order, on a session of the pool."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime
+from typing import assert_never
+
+from gateway.domain.delivery import DeliveryKind
+from gateway.domain.message import ChannelName, ChatKey
+from gateway.domain.turn import RunId, RunState
+from gateway.engine import texts
+from gateway.engine.clock import Clock
+from gateway.engine.lanes import Lanes
+from gateway.engine.owner import Episode, OwnerNotices
+from gateway.engine.prompts import build_prompt
+from gateway.engine.toolserver import ToolServer
+from gateway.engine.typing import Typing
+from gateway.errors import HostNotReadyError
+from gateway.hosts.base import (
+    Failed,
+    FailureKind,
+    Finished,
+    HostSession,
+    TextDelta,
+    ToolCall,
+    ToolResult,
+)
+from gateway.hosts.pool import HostPool
+from gateway.store.chats import Chat, load_chat
+from gateway.store.database import Change, Database, Topic, Transaction
+from gateway.store.deliveries import Cut, NewDelivery, store_delivery
+from gateway.store.turns import (
+    Claim,
+    Notice,
+    RunEnd,
+    answer_turn,
+    claim_turn,
+    fail_turn,
+    give_back,
+    next_turn,
+    queue_heads,
+    refuse_turn,
+)
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 10.0
+"""Seconds that a chat waits for a session before it is told so."""
+
+_RUN_STATES: dict[FailureKind, RunState] = {
+    FailureKind.EMPTY: RunState.EMPTY,
+    FailureKind.SILENT: RunState.TIMED_OUT,
+    FailureKind.TIMED_OUT: RunState.TIMED_OUT,
+    FailureKind.ABORTED: RunState.CANCELLED,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouterRules:
+    """What the router needs besides its partners."""
+
+    owner_id: str
+    timezone: str
+    cuts: Mapping[ChannelName, Cut]
+    observe: Callable[[ChatKey, TextDelta | ToolCall | ToolResult], None]
+
+
+class Router:
+    """Drives the pool from the queue. A failed run is told to the person at once."""
+
+    def __init__(
+        self,
+        database: Database,
+        pool: HostPool,
+        tools: ToolServer,
+        clock: Clock,
+        notices: tuple[Typing, OwnerNotices],
+        rules: RouterRules,
+    ) -> None:
+        self._database = database
+        self._pool = pool
+        self._tools = tools
+        self._clock = clock
+        self._typing, self._owner = notices
+        self._rules = rules
+        self._sessions: dict[RunId, HostSession] = {}
+        self._aborted: set[RunId] = set()
+        self._is_stopping = False
+        self._lanes = Lanes("router", self._work, clock)
+        database.subscribe(self._on_commit)
+
+    def _on_commit(self, changes: frozenset[Change]) -> None:
+        self._lanes.hint(c.chat for c in changes if c.topic is Topic.TURNS)
+
+    async def look(self, served: Iterable[ChannelName]) -> None:
+        """Look at every chat of these channels that has a queued turn."""
+        heads = await self._database.read(queue_heads, tuple(served), now=self._clock.now())
+        self._lanes.hint(head.chat for head in heads)
+
+    async def abort(self, runs: Iterable[RunId]) -> None:
+        """Abort runs whose end is committed already; one that did not begin yet never will."""
+        for run in runs:
+            self._aborted.add(run)
+            session = self._sessions.get(run)
+            if session is not None:
+                await session.abort()
+
+    async def close(self, *, grace: float) -> None:
+        """Start no run any more; the running ones have `grace` seconds to end, then they are
+        given back to the queue.
+        """
+        closing = asyncio.create_task(self._lanes.close(grace=grace + 5), name="router-close")
+        _, running = await asyncio.wait({closing}, timeout=grace)
+        if running:
+            self._is_stopping = True
+            sessions = list(self._sessions.values())
+            await asyncio.gather(*(session.abort() for session in sessions))
+        await closing
+
+    async def _work(self, chat: ChatKey) -> datetime | None:
+        while self._lanes.is_open:
+            head = await self._database.read(next_turn, chat, now=self._clock.now())
+            if head is None:
+                return None
+            with self._typing.hold(chat):
+                if head.is_due:
+                    await self._run_head(chat)
+                    continue
+            return head.not_before
+        return None
+
+    async def _run_head(self, chat: ChatKey) -> None:
+        known = await self._database.read(load_chat, chat)
+        if known is None:
+            return
+        try:
+            session = await self._ready_session(known)
+        except HostNotReadyError as error:
+            await self._refuse(chat, str(error))
+            return
+        is_kept = False
+        try:
+            claim = await self._database.insist(
+                claim_turn, chat, owner=self._rules.owner_id, now=self._clock.now()
+            )
+            if claim is not None:
+                await self._run(claim, session)
+            is_kept = session.is_alive
+        finally:
+            if is_kept:
+                self._pool.release(session)
+            else:
+                await self._pool.discard(session)
+
+    async def _ready_session(self, chat: Chat) -> HostSession:
+        acquiring = asyncio.create_task(
+            self._pool.acquire(chat.key, generation=chat.session_ref), name=f"acquire:{chat.key}"
+        )
+        try:
+            done, _ = await asyncio.wait({acquiring}, timeout=PATIENCE)
+            if not done:
+                await self._say(chat.key, texts.SLOW_START)
+            session = await acquiring
+        except asyncio.CancelledError:
+            acquiring.cancel()
+            raise
+        if session.lost_context:
+            await self._say(chat.key, texts.LOST_CONTEXT)
+        return session
+
+    async def _run(self, claim: Claim, session: HostSession) -> None:
+        timezone = claim.chat.timezone or self._rules.timezone
+        self._sessions[claim.run] = session
+        try:
+            if claim.run in self._aborted:
+                return
+            log.info("run_started", extra={"chat": str(claim.chat.key), "run": claim.run})
+            prompt = build_prompt(claim, timezone=timezone, now=self._clock.now())
+            with self._tools.running(claim, timezone):
+                end: Finished | Failed = Failed(kind=FailureKind.DIED, detail="no end event")
+                async with aclosing(session.prompt(prompt)) as events:  # type: ignore[type-var]
+                    async for event in events:
+                        match event:
+                            case Finished() | Failed():
+                                end = event
+                            case TextDelta() | ToolCall() | ToolResult():
+                                self._rules.observe(claim.chat.key, event)
+                            case _:
+                                assert_never(event)
+            await self._finish(claim, end)
+        finally:
+            del self._sessions[claim.run]
+            self._aborted.discard(claim.run)
+
+    async def _finish(self, claim: Claim, end: Finished | Failed) -> None:
+        now = self._clock.now()
+        cut = self._rules.cuts[claim.chat.key.channel]
+        if isinstance(end, Finished):
+            done = RunEnd(
+                state=RunState.SUCCEEDED,
+                provider=end.provider,
+                model=end.model,
+                input_tokens=end.input_tokens,
+                output_tokens=end.output_tokens,
+            )
+            await self._database.insist(answer_turn, claim, done, end.text, cut, now=now)
+            log.info("run_succeeded", extra={"chat": str(claim.chat.key), "run": claim.run})
+            await self._owner.over(Episode.MODEL_REFUSED, Episode.HOST_BROKEN)
+            return
+        log.warning(
+            "run_failed",
+            extra={
+                "chat": str(claim.chat.key),
+                "run": claim.run,
+                "kind": end.kind,
+                "detail": end.detail,
+            },
+        )
+        if end.kind is FailureKind.ABORTED and self._is_stopping:
+            await self._database.insist(give_back, claim, now=now)
+            return
+        failed = RunEnd(
+            state=_RUN_STATES.get(end.kind, RunState.FAILED),
+            reason=end.kind,
+            error=end.detail,
+            provider=end.provider,
+            model=end.model,
+        )
+        await self._database.insist(
+            fail_turn,
+            claim,
+            failed,
+            Notice(text=lambda run: texts.failure_text(end.kind, run), cut=cut),
+            now=now,
+            begins_session=end.kind is FailureKind.CONTEXT,
+        )
+        if end.kind is FailureKind.AUTH:
+            await self._owner.tell(
+                Episode.MODEL_REFUSED,
+                "The model's provider refuses the key or the account. Check MODEL_API_KEY, "
+                "MODEL_NAME and MODEL_BASE_URL, then restart the gateway.",
+            )
+
+    async def _refuse(self, chat: ChatKey, detail: str) -> None:
+        log.warning("host_not_ready", extra={"chat": str(chat), "detail": detail})
+        end = RunEnd(state=RunState.FAILED, reason="host_not_ready", error=detail)
+        notice = Notice(text=texts.not_ready_text, cut=self._rules.cuts[chat.channel])
+        await self._database.insist(
+            refuse_turn,
+            chat,
+            end,
+            notice,
+            owner=self._rules.owner_id,
+            now=self._clock.now(),
+        )
+        await self._owner.tell(
+            Episode.HOST_BROKEN,
+            "The model host does not start. `gateway status` and the log say why.",
+        )
+
+    async def _say(self, chat: ChatKey, text: str) -> None:
+        await self._database.insist(self._store_notice, chat, text)
+
+    def _store_notice(self, tx: Transaction, chat: ChatKey, text: str) -> None:
+        cut = self._rules.cuts[chat.channel]
+        notice = NewDelivery(
+            chat=chat, kind=DeliveryKind.NOTICE, text=text, chunks=cut(text, is_markdown=False)
+        )
+        store_delivery(tx, notice, now=self._clock.now())

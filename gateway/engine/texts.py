@@ -1,0 +1,60 @@
+"""What the gateway itself says to people, in one place: short, plain, no blame."""
+
+from gateway.domain.turn import RunId
+from gateway.hosts.base import FailureKind
+
+HELP = """I answer messages and keep reminders. For example:
+• remind me in 20 minutes to call mum
+• remind me tomorrow at 9 to take my pills
+• what are my reminders?
+
+Commands:
+/reminders - what I will remind you of
+/cancel 2 - cancel reminder 2
+/stop - stop what I am doing now
+/new - begin a new conversation (reminders stay)
+/deliveries - what was sent lately, and what was not
+/status - how I am
+/help - this text"""
+
+START = f"Hello! {HELP}"
+
+SLOW_START = "I am busy with other conversations. Your message is kept, and I answer it next."
+
+LOST_CONTEXT = (
+    "I could not pick up our earlier conversation, so I begin a new one. Your reminders are kept."
+)
+
+ONLY_TEXT = "I can read text only, so far: no photos, voice messages or files. Please write it."
+
+STALE_BUTTON = "That button does nothing any more."
+
+LOOP_STOPPED = (
+    "Somebody answers me faster than people do, again and again, so I stopped answering there: {}."
+)
+
+_SENTENCES: dict[FailureKind, str] = {
+    FailureKind.EMPTY: "No answer came back this time. Please try again, perhaps in other words.",
+    FailureKind.AUTH: "I cannot answer right now; my operator has to mend something first.",
+    FailureKind.CONTEXT: (
+        "This conversation had grown too long for me, so a new one begins. Please send that again."
+    ),
+    FailureKind.SILENT: "I heard nothing for too long, so I stopped. Please try again.",
+    FailureKind.TIMED_OUT: "That took too long, so I stopped. Please try again.",
+}
+_OTHER = "Something went wrong while I worked on that. Please try again."
+
+
+def failure_text(kind: FailureKind, run: RunId) -> str:
+    """One neutral sentence with a reference for the operator; never what a provider said."""
+    return f"{_SENTENCES.get(kind, _OTHER)} (ref {run})"
+
+
+def interrupted_text(run: RunId) -> str:
+    """A request was cut off twice and is not tried again."""
+    return f"I was cut off twice while I worked on your message. Please send it again. (ref {run})"
+
+
+def not_ready_text(run: RunId) -> str:
+    """The model's process did not start."""
+    return f"I could not start to work on that. Please try again in a minute. (ref {run})"

@@ -1,0 +1,1 @@
+"""One host protocol a module; a model is always a subprocess."""

@@ -1,0 +1,1 @@
+"""The durable truth: every state change is one transaction here."""

@@ -1,0 +1,184 @@
+"""Deliveries and their chunks: stored whole, taken back, cut again."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from sqlalchemy import ColumnElement, Connection, and_, delete, insert, or_, select, update
+
+from gateway.domain.chunking import RichText
+from gateway.domain.delivery import (
+    ChunkState,
+    DeliveryId,
+    DeliveryKind,
+    DeliveryState,
+    NotSentReason,
+)
+from gateway.domain.message import ChannelName, ChatKey
+from gateway.domain.schedule import to_millis
+from gateway.store.database import Topic, Transaction
+from gateway.store.events import record_event, save_move
+from gateway.store.reminders import settle_jobs
+from gateway.store.schema import chats, chunks, deliveries
+
+OPEN_STATES = (DeliveryState.PENDING, DeliveryState.SENDING)
+
+
+class EndReason(StrEnum):
+    """Why the rest of a delivery is taken back."""
+
+    STOPPED = "stopped"
+    CANCELLED = "cancelled"
+    NOT_ALLOWED = "not_allowed"
+    EXPIRED = "expired"
+
+
+class Cut(Protocol):
+    """Cuts a text into pieces that a chat's channel takes in one send."""
+
+    def __call__(self, text: str, *, is_markdown: bool) -> tuple[RichText, ...]:
+        """Blank text gives no piece."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewDelivery:
+    """A text to be sent; without chunks it is stored as suppressed, with the reason."""
+
+    chat: ChatKey
+    kind: DeliveryKind
+    text: str
+    chunks: tuple[RichText, ...]
+    reason: str | None = None
+
+
+def store_delivery(tx: Transaction, new: NewDelivery, *, now: datetime) -> DeliveryId:
+    """Store a delivery with all its chunks."""
+    state = DeliveryState.PENDING if new.chunks else DeliveryState.SUPPRESSED
+    delivery = tx.connection.execute(
+        insert(deliveries)
+        .values(
+            chat_key=str(new.chat),
+            kind=new.kind,
+            state=state,
+            reason=new.reason,
+            text=new.text,
+            created_at=to_millis(now),
+            settled_at=None if new.chunks else to_millis(now),
+        )
+        .returning(deliveries.c.id)
+    ).scalar_one()
+    _store_chunks(tx.connection, DeliveryId(delivery), new.chunks)
+    record_event(tx.connection, deliveries, delivery, (None, state), now=now, reason=new.reason)
+    if new.chunks:
+        tx.touch(Topic.DELIVERIES, new.chat)
+    return DeliveryId(delivery)
+
+
+def recut(tx: Transaction, delivery: DeliveryId, text: str, pieces: tuple[RichText, ...]) -> None:
+    """Replace the text of a delivery of which nothing was tried yet."""
+    tx.connection.execute(delete(chunks).where(chunks.c.delivery_id == delivery))
+    tx.connection.execute(update(deliveries).where(deliveries.c.id == delivery).values(text=text))
+    _store_chunks(tx.connection, delivery, pieces)
+
+
+def drop_open(
+    tx: Transaction,
+    chat: ChatKey,
+    *,
+    kinds: Collection[DeliveryKind],
+    reason: EndReason,
+    now: datetime,
+) -> int:
+    """Take back the chat's unsent chunks of these kinds; returns how many deliveries.
+
+    What is on the wire ends as it ends, and nothing of it is sent again.
+    """
+    rows = tx.connection.execute(
+        select(deliveries.c.id, deliveries.c.state).where(
+            deliveries.c.chat_key == str(chat),
+            deliveries.c.state.in_(OPEN_STATES),
+            deliveries.c.kind.in_(kinds),
+        )
+    ).all()
+    for row in rows:
+        drop_delivery(tx, DeliveryId(row.id), DeliveryState(row.state), reason=reason, now=now)
+    return len(rows)
+
+
+def drop_delivery(
+    tx: Transaction, delivery: DeliveryId, state: DeliveryState, *, reason: EndReason, now: datetime
+) -> None:
+    """Take back one open delivery."""
+    drop_chunks(tx.connection, delivery, now=now)
+    if state is DeliveryState.SENDING:
+        tx.connection.execute(
+            update(deliveries).where(deliveries.c.id == delivery).values(reason=reason)
+        )
+        return
+    move = (DeliveryState.PENDING, DeliveryState.DROPPED)
+    values = {"reason": reason, "settled_at": to_millis(now)}
+    save_move(tx.connection, deliveries, delivery, move, values, now=now)
+    settle_jobs(tx, delivery, DeliveryState.DROPPED, now=now)
+
+
+def release_channel(tx: Transaction, channel: ChannelName) -> int:
+    """A channel is up again: what waited for it may go out at once."""
+    waiting = (
+        select(deliveries.c.id)
+        .join(chats, chats.c.chat_key == deliveries.c.chat_key)
+        .where(deliveries.c.state == DeliveryState.PENDING, chats.c.channel == channel)
+    )
+    result = tx.connection.execute(
+        update(chunks)
+        .where(
+            chunks.c.delivery_id.in_(waiting),
+            chunks.c.reason == NotSentReason.CHANNEL_DOWN,
+            chunks.c.state == ChunkState.PENDING,
+        )
+        .values(not_before=None)
+    )
+    return result.rowcount
+
+
+def _store_chunks(
+    connection: Connection, delivery: DeliveryId, pieces: tuple[RichText, ...]
+) -> None:
+    if not pieces:
+        return
+    connection.execute(
+        insert(chunks),
+        [
+            {
+                "delivery_id": delivery,
+                "number": number,
+                "state": ChunkState.PENDING,
+                "body": piece.to_json(),
+            }
+            for number, piece in enumerate(pieces, start=1)
+        ],
+    )
+
+
+def is_open_chunk() -> ColumnElement[bool]:
+    """Chunks that are on the wire or will be sent (again)."""
+    return or_(
+        chunks.c.state.in_((ChunkState.PENDING, ChunkState.SENDING)),
+        and_(chunks.c.state == ChunkState.UNKNOWN, chunks.c.not_before.is_not(None)),
+    )
+
+
+def drop_chunks(connection: Connection, delivery: DeliveryId, *, now: datetime) -> None:
+    """Take back the chunks of a delivery that would be sent (again)."""
+    rows = connection.execute(
+        select(chunks.c.id, chunks.c.state).where(
+            chunks.c.delivery_id == delivery,
+            is_open_chunk(),
+            chunks.c.state != ChunkState.SENDING,
+        )
+    ).all()
+    for row in rows:
+        move = (ChunkState(row.state), ChunkState.DROPPED)
+        save_move(connection, chunks, row.id, move, {"not_before": None}, now=now)

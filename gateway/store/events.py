@@ -1,0 +1,76 @@
+"""The journal of state changes, and the guarded update that every transition goes through."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+
+from sqlalchemy import Connection, Table, insert, update
+
+from gateway.domain.schedule import from_millis, to_millis
+from gateway.errors import StaleStateError
+from gateway.store.schema import events
+
+
+def record_event(
+    connection: Connection,
+    subject: Table,
+    subject_id: int,
+    move: tuple[StrEnum | None, StrEnum],
+    *,
+    now: datetime,
+    reason: str | None = None,
+) -> None:
+    """Append one state change (`move` = before, after) to the journal."""
+    before, after = move
+    connection.execute(
+        insert(events).values(
+            at=to_millis(now),
+            subject=subject.name,
+            subject_id=subject_id,
+            before=before,
+            after=after,
+            reason=reason,
+        )
+    )
+
+
+def save_move(
+    connection: Connection,
+    table: Table,
+    row_id: int,
+    move: tuple[StrEnum, StrEnum],
+    values: Mapping[str, object],
+    *,
+    now: datetime,
+) -> None:
+    """Write a state change and its event if the row still stands where it was read.
+
+    Raises StaleStateError unless exactly that row moved.
+    """
+    before, after = move
+    statement = (
+        update(table)
+        .where(table.c.id == row_id, table.c.state == before)
+        .values(state=after, **values)
+    )
+    if connection.execute(statement).rowcount != 1:
+        raise StaleStateError(f"{table.name} {row_id} is not {before} any more")
+    reason = values.get("reason")
+    record_event(
+        connection,
+        table,
+        row_id,
+        move,
+        now=now,
+        reason=reason if isinstance(reason, str) else None,
+    )
+
+
+def millis(moment: datetime | None) -> int | None:
+    """The stored form of a moment that may be absent."""
+    return None if moment is None else to_millis(moment)
+
+
+def moment(stored: int | None) -> datetime | None:
+    """The moment of a stored form that may be absent."""
+    return None if stored is None else from_millis(stored)

@@ -1,0 +1,194 @@
+"""Inbound messages: what came in, once, and the turn that each one joined."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, exists, func, insert, select, update
+
+from gateway.domain.message import Attachment, ChatKey, Edit, Message, MessageId, NewMessage
+from gateway.domain.schedule import from_millis, to_millis
+from gateway.domain.turn import Trigger, TurnId, TurnState
+from gateway.store.chats import ensure_chat, note_message, resolve_chat
+from gateway.store.database import Topic, Transaction, upsert
+from gateway.store.events import millis, record_event
+from gateway.store.schema import messages, runs, turns
+
+MAX_JOINED = 50
+MAX_JOINED_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A message that was stored just now, and the stored key of its chat."""
+
+    id: MessageId
+    chat: ChatKey
+
+
+def record_message(
+    tx: Transaction, message: NewMessage, *, now: datetime, reason: str | None = None
+) -> Recorded | None:
+    """Store a message; None = it was stored before, and nothing is to be done.
+
+    `reason` says why no turn will hold it (command, too_old, unsupported, loop).
+    """
+    chat = ensure_chat(tx, message.chat, is_group=message.is_group, now=now)
+    inserted = tx.connection.execute(
+        upsert(messages)
+        .values(
+            chat_key=str(chat),
+            channel=message.chat.channel,
+            account=message.account,
+            address=message.address,
+            kind=message.kind,
+            external_id=message.external_id,
+            sender_id=message.sender_id,
+            sender_name=message.sender_name,
+            text=message.text,
+            quoted=message.quoted,
+            attachments=_attachments_to_json(message.attachments),
+            is_part=message.is_part,
+            reason=reason,
+            sent_at=to_millis(message.sent_at),
+            received_at=to_millis(now),
+        )
+        .on_conflict_do_nothing()
+        .returning(messages.c.id)
+    ).scalar_one_or_none()
+    if inserted is None:
+        return None
+    note_message(tx, chat, now=now)
+    return Recorded(id=MessageId(inserted), chat=chat)
+
+
+def admit_message(tx: Transaction, message: NewMessage, *, now: datetime) -> TurnId | None:
+    """T1: store a message and the turn that will answer it; None = it was stored before.
+
+    It joins the chat's newest queued message turn that has had no run, while that has room.
+    """
+    recorded = record_message(tx, message, now=now)
+    if recorded is None:
+        return None
+    not_before = None if message.hold is None else now + message.hold
+    turn = joinable_turn(tx.connection, recorded.chat, size=len(message.text.encode()))
+    if turn is None:
+        turn = _insert_turn(tx, recorded, not_before=not_before, now=now)
+    else:
+        tx.connection.execute(
+            update(turns).where(turns.c.id == turn).values(not_before=millis(not_before))
+        )
+    tx.connection.execute(update(messages).where(messages.c.id == recorded.id).values(turn_id=turn))
+    tx.touch(Topic.TURNS, recorded.chat)
+    return turn
+
+
+def joinable_turn(connection: Connection, chat: ChatKey, *, size: int) -> TurnId | None:
+    """The chat's queued message turn that has had no run and room for `size` bytes more."""
+    turn = connection.execute(
+        select(turns.c.id)
+        .where(
+            turns.c.chat_key == str(chat),
+            turns.c.state == TurnState.QUEUED,
+            turns.c.trigger == Trigger.MESSAGE,
+            ~exists().where(runs.c.turn_id == turns.c.id),
+        )
+        .order_by(turns.c.id.desc())
+        .limit(1)
+    ).scalar_one_or_none()
+    if turn is None:
+        return None
+    held = connection.execute(
+        select(func.count(), func.coalesce(func.sum(func.length(messages.c.text)), 0)).where(
+            messages.c.turn_id == turn
+        )
+    ).one()
+    has_room = held[0] < MAX_JOINED and held[1] + size <= MAX_JOINED_BYTES
+    return TurnId(turn) if has_room else None
+
+
+def is_held(connection: Connection, chat: ChatKey, *, now: datetime) -> bool:
+    """Whether the chat's queued turn waits for more parts of the same message."""
+    chat = resolve_chat(connection, chat)
+    turn = joinable_turn(connection, chat, size=0)
+    if turn is None:
+        return False
+    not_before = connection.execute(
+        select(turns.c.not_before).where(turns.c.id == turn)
+    ).scalar_one()
+    return not_before is not None and not_before > to_millis(now)
+
+
+def edit_message(tx: Transaction, edit: Edit) -> bool:
+    """Replace the text of a message whose turn is still queued and had no run; false = too late."""
+    queued = (
+        select(turns.c.id)
+        .where(turns.c.state == TurnState.QUEUED, ~exists().where(runs.c.turn_id == turns.c.id))
+        .scalar_subquery()
+    )
+    changed = tx.connection.execute(
+        update(messages)
+        .where(
+            messages.c.channel == edit.chat.channel,
+            messages.c.account == edit.account,
+            messages.c.address == edit.address,
+            messages.c.kind == "message",
+            messages.c.external_id == edit.external_id,
+            messages.c.turn_id.in_(queued),
+        )
+        .values(text=edit.text)
+    )
+    return changed.rowcount > 0
+
+
+def turn_messages(connection: Connection, turn: TurnId) -> tuple[Message, ...]:
+    """The messages that a turn holds, in the order in which they came."""
+    rows = connection.execute(
+        select(messages).where(messages.c.turn_id == turn).order_by(messages.c.id)
+    ).all()
+    return tuple(
+        Message(
+            id=MessageId(row.id),
+            chat=ChatKey.parse(row.chat_key),
+            external_id=row.external_id,
+            sender_id=row.sender_id,
+            sender_name=row.sender_name,
+            text=row.text,
+            quoted=row.quoted,
+            attachments=_attachments_from_json(row.attachments),
+            sent_at=from_millis(row.sent_at),
+            received_at=from_millis(row.received_at),
+            is_part=row.is_part,
+        )
+        for row in rows
+    )
+
+
+def _insert_turn(
+    tx: Transaction, recorded: Recorded, *, not_before: datetime | None, now: datetime
+) -> TurnId:
+    turn = tx.connection.execute(
+        insert(turns)
+        .values(
+            chat_key=str(recorded.chat),
+            trigger=Trigger.MESSAGE,
+            source_key=f"message:{recorded.id}",
+            state=TurnState.QUEUED,
+            not_before=millis(not_before),
+            created_at=to_millis(now),
+        )
+        .returning(turns.c.id)
+    ).scalar_one()
+    record_event(tx.connection, turns, turn, (None, TurnState.QUEUED), now=now)
+    return TurnId(turn)
+
+
+def _attachments_to_json(attachments: tuple[Attachment, ...]) -> str:
+    return json.dumps([{"kind": a.kind, "file_id": a.file_id, "size": a.size} for a in attachments])
+
+
+def _attachments_from_json(stored: str) -> tuple[Attachment, ...]:
+    return tuple(
+        Attachment(kind=item["kind"], file_id=item["file_id"], size=item["size"])
+        for item in json.loads(stored)
+    )

@@ -1,0 +1,95 @@
+"""What `/stop` and `/new` commit before anything is aborted."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import select
+
+from gateway.domain.delivery import DeliveryKind
+from gateway.domain.message import ChatKey
+from gateway.domain.schedule import to_millis
+from gateway.domain.turn import RunId, RunState, Trigger, TurnId, TurnState
+from gateway.store.database import Topic, Transaction
+from gateway.store.deliveries import EndReason, drop_open
+from gateway.store.events import save_move
+from gateway.store.schema import runs, tool_calls, turns
+from gateway.store.turns import store_silence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """What was stopped: the runs to abort, how many waiting turns and unsent replies, and the
+    stored lines of what tools had already done.
+    """
+
+    runs: tuple[RunId, ...]
+    queued: int
+    replies: int
+    done_lines: tuple[str, ...]
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nothing was going on."""
+        return not (self.runs or self.queued or self.replies)
+
+
+def stop_chat(tx: Transaction, chat: ChatKey, *, now: datetime) -> Stopped:
+    """Cancel the running turn and the queued message turns; drop what is unsent of replies.
+
+    Reminders are never dropped, and scheduled turns stay queued.
+    """
+    rows = tx.connection.execute(
+        select(turns.c.id, turns.c.state).where(
+            turns.c.chat_key == str(chat),
+            (turns.c.state == TurnState.RUNNING)
+            | ((turns.c.state == TurnState.QUEUED) & (turns.c.trigger == Trigger.MESSAGE)),
+        )
+    ).all()
+    stopped: list[RunId] = []
+    for row in rows:
+        stopped += _cancel_runs(tx, TurnId(row.id), now=now)
+        cancel_turn(tx, chat, TurnId(row.id), TurnState(row.state), reason="stopped", now=now)
+    replies = drop_open(tx, chat, kinds=(DeliveryKind.REPLY,), reason=EndReason.STOPPED, now=now)
+    lines = tx.connection.execute(
+        select(tool_calls.c.line)
+        .where(tool_calls.c.run_id.in_(stopped), tool_calls.c.line.is_not(None))
+        .order_by(tool_calls.c.id)
+    ).scalars()
+    tx.touch(Topic.TURNS, chat)
+    return Stopped(
+        runs=tuple(stopped),
+        queued=len(rows) - len(stopped),
+        replies=replies,
+        done_lines=tuple(dict.fromkeys(line for line in lines if line is not None)),
+    )
+
+
+def cancel_turn(
+    tx: Transaction,
+    chat: ChatKey,
+    turn: TurnId,
+    state: TurnState,
+    *,
+    reason: str,
+    now: datetime,
+) -> None:
+    """End an open turn without an answer."""
+    values = {
+        "reason": reason,
+        "delivery_id": store_silence(tx, chat, reason=reason, now=now),
+        "ended_at": to_millis(now),
+    }
+    save_move(tx.connection, turns, turn, (state, TurnState.CANCELLED), values, now=now)
+
+
+def _cancel_runs(tx: Transaction, turn: TurnId, *, now: datetime) -> list[RunId]:
+    rows = tx.connection.execute(
+        select(runs.c.id).where(runs.c.turn_id == turn, runs.c.state == RunState.RUNNING)
+    ).scalars()
+    cancelled = []
+    for run in list(rows):
+        move = (RunState.RUNNING, RunState.CANCELLED)
+        values = {"reason": "stopped", "ended_at": to_millis(now)}
+        save_move(tx.connection, runs, run, move, values, now=now)
+        cancelled.append(RunId(run))
+    return cancelled

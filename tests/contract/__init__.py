@@ -1,0 +1,1 @@
+"""Tests of this kind; see docs/architecture.md."""

@@ -1,0 +1,120 @@
+"""Every model host that the contract suite runs over: one entry each."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from gateway.hosts.base import Host, HostKind
+from gateway.hosts.launch import Launch
+from gateway.hosts.ledger import ProcessLedger
+from gateway.hosts.pi import RpcHost
+from tests.fakes.fake_host import fake_launch
+from tests.fakes.pi_replay import replay_launch
+
+
+class Scene(StrEnum):
+    """What a host is brought to do."""
+
+    TEXT = "text"  # answers in words
+    TOOL = "tool"  # calls one tool, then answers
+    EMPTY = "empty"  # ends well without a word
+    AUTH = "auth"  # its key is refused
+    RETRY = "retry"  # fails at first, mends it by itself, and answers
+    HANDLED = "handled"  # takes the prompt, and no run follows
+    ENDLESS = "endless"  # is busy until it is stopped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Implementation:
+    """One host: how to open it in a directory, and the prompt that brings each scene about.
+
+    `replies` holds the whole reply of each scene that ends in one. Scenes that a host does not
+    know are left out.
+    """
+
+    name: str
+    open: Callable[[Path], AbstractAsyncContextManager[Host]]
+    prompts: Mapping[Scene, str]
+    replies: Mapping[Scene, str]
+
+
+def _rpc(launch: Callable[[], Launch]) -> Callable[[Path], AbstractAsyncContextManager[Host]]:
+    @asynccontextmanager
+    async def open_host(root: Path) -> AsyncIterator[Host]:
+        yield RpcHost(HostKind.PI, launch(), ledger=ProcessLedger(root / "processes"))
+
+    return open_host
+
+
+_RECORDED = {
+    Scene.TEXT: "replay text",
+    Scene.TOOL: "replay tool",
+    Scene.EMPTY: "replay empty",
+    Scene.AUTH: "replay error_401",
+    Scene.RETRY: "replay retry_recover",
+    Scene.HANDLED: "replay handled",
+    Scene.ENDLESS: "replay abort",
+}
+_RECORDED_REPLIES = {
+    Scene.TEXT: "hello",
+    Scene.TOOL: (
+        'tool said: {"ok":true,"chat":"tg:1001","job_id":"j1",'
+        '"echo":{"action":"create","text":"tea"}}'
+    ),
+    Scene.RETRY: "recovered",
+}
+
+_SCRIPT = {
+    "rules": [
+        {"match": "say", "steps": [{"do": "say", "text": "hello there"}]},
+        {
+            "match": "use",
+            "steps": [
+                {"do": "narrate", "text": "Let me look."},
+                {"do": "tool", "name": "list_jobs"},
+                {"do": "say", "text": "Two reminders."},
+            ],
+        },
+        {"match": "nothing", "steps": [{"do": "say", "text": ""}]},
+        {"match": "key", "steps": [{"do": "fail", "text": "401 User not found"}]},
+        {
+            "match": "again",
+            "steps": [{"do": "retry", "text": "503 busy"}, {"do": "say", "text": "mended"}],
+        },
+        {"match": "menu", "ack": "handled"},
+        {"match": "endless", "steps": [{"do": "stream"}]},
+    ]
+}
+_SCRIPTED = {
+    Scene.TEXT: "say",
+    Scene.TOOL: "use",
+    Scene.EMPTY: "nothing",
+    Scene.AUTH: "bad key",
+    Scene.RETRY: "again",
+    Scene.HANDLED: "menu",
+    Scene.ENDLESS: "endless",
+}
+
+IMPLEMENTATIONS = [
+    *(
+        Implementation(
+            name=f"Pi {version}, recorded",
+            open=_rpc(lambda version=version: replay_launch(version)),  # type: ignore[misc]
+            prompts=_RECORDED,
+            replies=_RECORDED_REPLIES,
+        )
+        for version in ("0.73.1", "1.6.0")
+    ),
+    Implementation(
+        name="scripted host",
+        open=_rpc(lambda: fake_launch(_SCRIPT)),
+        prompts=_SCRIPTED,
+        replies={
+            Scene.TEXT: "hello there",
+            Scene.TOOL: "Two reminders.",
+            Scene.RETRY: "mended",
+        },
+    ),
+]
