@@ -1,42 +1,23 @@
-"""The composition root: builds everything, starts it, stops it in order; it decides nothing."""
+"""The composition root: opens the store, starts everything, stops it in order; decides nothing."""
 
 import asyncio
 import contextlib
 import logging
-import os
 import signal
-import socket
-import sys
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from enum import StrEnum
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from gateway.channels.base import Channel, ChannelHealth, ChannelState, Target
-from gateway.channels.console import ConsoleChannel, ConsoleRules, open_surface
-from gateway.channels.telegram import TelegramChannel
-from gateway.domain.allowlist import Allowlist
-from gateway.domain.chunking import TELEGRAM, RichText, split
+from gateway.channels.base import Channel, Target
+from gateway.domain.chunking import RichText
 from gateway.domain.message import ChannelName, ChatKey
 from gateway.engine import texts
-from gateway.engine.access import Access
-from gateway.engine.clock import SystemClock
 from gateway.engine.commands import Done
 from gateway.engine.intake import Intake, IntakeRules
-from gateway.engine.outbox import Outbox
-from gateway.engine.owner import Episode, OwnerNotices
-from gateway.engine.typing import Typing
-from gateway.errors import (
-    ChannelSetupError,
-    CorruptDatabaseError,
-    GatewayError,
-    NoChannelError,
-)
-from gateway.places import Places, token_lock_path
+from gateway.errors import CorruptDatabaseError
+from gateway.front import Damage, Gateway, Options, build_gateway, layout_of
+from gateway.places import token_lock_path
 from gateway.settings import Settings
-from gateway.store.database import Change, Database
-from gateway.store.deliveries import Cut
-from gateway.store.listings import is_chat_settled
 from gateway.store.opening import (
     FileLock,
     Layout,
@@ -48,6 +29,180 @@ from gateway.store.opening import (
 )
 from gateway.store.sending import SendRules, recover_sends
 from gateway.store.turns import Notice, recover_turns
-from gateway.wiring import Backstage, build_backstage
+
+if TYPE_CHECKING:
+    from gateway.wiring import Backstage
 
 log = logging.getLogger(__name__)
+
+
+async def run_gateway(settings: Settings, options: Options, environ: Mapping[str, str]) -> None:
+    """Run until stopped; returns after SIGTERM, SIGINT, or the end of the console's input.
+
+    Raises GatewayError with the exit code for everything that keeps it from running.
+    """
+    directory = settings.gateway_data_dir
+    make_data_directory(directory)
+    lock = lock_data_directory(directory)
+    try:
+        database = open_database(_prepare_layout(settings, options))
+        try:
+            async with _token_lock(settings, options) as holder:
+                gateway = await build_gateway(settings, options, database, holder)
+                await _run(gateway, environ)
+        finally:
+            await database.close()
+    finally:
+        lock.release()
+
+
+def _prepare_layout(settings: Settings, options: Options) -> Layout:
+    layout = layout_of(settings)
+    match options.damage:
+        case Damage.RESTORE:
+            copy = restore_newest(layout)
+            log.warning("database_restored", extra={"copy": str(copy)})
+        case Damage.START_EMPTY:
+            aside = set_aside(layout)
+            log.warning("database_set_aside", extra={"path": str(aside)})
+        case Damage.REFUSE:
+            pass
+    return layout
+
+
+@contextlib.asynccontextmanager
+async def _token_lock(settings: Settings, options: Options) -> AsyncIterator[str | None]:
+    """Hold the bot token's lock; yields who else holds it, or None when it is ours."""
+    token = settings.telegram_bot_token
+    if token is None or options.is_chat:
+        yield None
+        return
+    lock = FileLock(token_lock_path(token.get_secret_value()))
+    holder = await asyncio.to_thread(lock.acquire)
+    try:
+        yield None if holder is None else f"process {holder}" if holder else "another process"
+    finally:
+        lock.release()
+
+
+@dataclass(slots=True)
+class _Late:
+    """Stands for the router in the intake, which is ready before it."""
+
+    backstage: "Backstage | None" = None
+
+    async def follow(self, done: Done, chat: ChatKey) -> None:
+        """Do what a committed command asks of running sessions."""
+        if self.backstage is None:
+            return  # no run was started yet, so there is none to abort
+        await self.backstage.router.abort(done.abort)
+        if done.begins_session:
+            await self.backstage.pool.evict(chat)
+
+
+async def _run(gateway: Gateway, environ: Mapping[str, str]) -> None:
+    """Start the channels first, so that they connect while the rest is made."""
+    damaged: list[CorruptDatabaseError] = []
+
+    def on_damage(error: CorruptDatabaseError) -> None:
+        damaged.append(error)
+        gateway.stop.set()
+
+    gateway.database.on_damage = on_damage
+    await _recover(gateway)
+    late = _Late()
+    intake = _build_intake(gateway, late)
+    channels = asyncio.create_task(gateway.supervisor.run(intake.receive), name="channels")
+    try:
+        with _signals(gateway):
+            # The channels' first requests leave before the imports below take the loop.
+            await asyncio.sleep(0)
+            from gateway.wiring import backstage_running
+
+            async with backstage_running(gateway, intake, environ) as backstage:
+                late.backstage = backstage
+                await _until_stopped(gateway, channels)
+    finally:
+        channels.cancel()
+        await asyncio.gather(channels, return_exceptions=True)
+        for channel in gateway.channels.values():
+            await channel.close()
+    if damaged:
+        raise damaged[0]
+
+
+async def _until_stopped(gateway: Gateway, channels: "asyncio.Task[None]") -> None:
+    """Return when asked to stop, or when the channels end; intake is stopped then."""
+    stopping = asyncio.create_task(gateway.stop.wait(), name="stop")
+    await asyncio.wait({channels, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if channels.done():
+        channels.result()
+        return
+    log.info("stopping", extra={"reason": "asked to"})
+    channels.cancel()
+    await asyncio.gather(channels, return_exceptions=True)
+
+
+def _build_intake(gateway: Gateway, late: _Late) -> Intake:
+    rules = IntakeRules(
+        timezone=gateway.settings.gateway_timezone,
+        host=gateway.settings.resolved_host_kind,
+        max_age=gateway.settings.gateway_max_message_age,
+        cuts=gateway.cuts,
+        follow=late.follow,
+        say=_saying(gateway.channels),
+    )
+    return Intake(gateway.database, gateway.access, gateway.clock, gateway.owner, rules)
+
+
+def _saying(channels: Mapping[ChannelName, Channel]) -> Callable[[ChatKey, str], Awaitable[None]]:
+    """Says something to somebody who is not let in yet, so that no delivery is stored for them."""
+
+    async def say(chat: ChatKey, text: str) -> None:
+        channel = channels.get(chat.channel)
+        if channel is not None:
+            outcome = await channel.send(Target(address=chat.address), RichText.literal(text))
+            log.info(
+                "pairing_offered", extra={"chat": str(chat), "outcome": type(outcome).__name__}
+            )
+
+    return say
+
+
+async def _recover(gateway: Gateway) -> None:
+    """Everything that ran or was on the wire when the last gateway ended was interrupted."""
+    now = gateway.clock.now()
+    for name in gateway.served:
+        cut = gateway.cuts[name]
+        notice = Notice(text=texts.interrupted_text, cut=cut)
+        turns = await gateway.database.insist(recover_turns, (name,), notice, now=now)
+        rules = SendRules(
+            account="",
+            cut=cut,
+            admits=gateway.access.admits_chat,
+            expiry=gateway.settings.delivery_expiry,
+        )
+        sends = await gateway.database.insist(recover_sends, (name,), rules, now=now)
+        if turns or sends:
+            log.warning("recovered", extra={"channel": name, "turns": turns, "sends": sends})
+
+
+@contextlib.contextmanager
+def _signals(gateway: Gateway) -> Iterator[None]:
+    """The first SIGTERM or SIGINT stops the gateway in order; a second one skips the waits."""
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        if gateway.stop.is_set():
+            gateway.patience.hurry()
+        gateway.stop.set()
+
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    for number in numbers:
+        loop.add_signal_handler(number, stop)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)

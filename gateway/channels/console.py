@@ -32,6 +32,11 @@ _READ_SIZE = 65536
 class Surface(Protocol):
     """Where lines come from and texts go to."""
 
+    @property
+    def is_script(self) -> bool:
+        """Whether lines wait for the answers to those above them."""
+        ...
+
     async def read_line(self) -> str | None:
         """The next line without its end; None = there is no more."""
         ...
@@ -55,7 +60,6 @@ class ConsoleRules:
 
     settled: Callable[[], Awaitable[None]]
     linger: float = 0.0
-    waits_for_answers: bool = True
 
 
 class ConsoleChannel:
@@ -84,7 +88,8 @@ class ConsoleChannel:
     async def run(self, receive: Receive) -> None:
         """Take lines until there are no more, stay for the linger, and return."""
         self._health = ChannelHealth(state=ChannelState.CONNECTED, last_ok_at=datetime.now(UTC))
-        await self._rules.settled()
+        if self._surface.is_script:
+            await self._rules.settled()
         count = 0
         while (line := await self._surface.read_line()) is not None:
             self._health = ChannelHealth(state=ChannelState.CONNECTED, last_ok_at=datetime.now(UTC))
@@ -92,12 +97,13 @@ class ConsoleChannel:
                 continue
             count += 1
             await receive(self._message(line, count))
-            if self._rules.waits_for_answers:
+            if self._surface.is_script:
                 await self._rules.settled()
-        if not count and self._rules.waits_for_answers:
+        if not count and self._surface.is_script:
             await self._surface.show(RichText.literal(WELCOME))
         await asyncio.sleep(self._rules.linger)
-        await self._rules.settled()
+        if self._surface.is_script:
+            await self._rules.settled()
         self._health = ChannelHealth(state=ChannelState.STOPPED)
 
     async def send(self, target: Target, body: RichText) -> SendOutcome:
@@ -134,6 +140,8 @@ class ConsoleChannel:
 
 class ScriptSurface:
     """Standard input and output as a script sees them: plain text, a blank line between texts."""
+
+    is_script = True
 
     def __init__(self) -> None:
         self._lines = _LineReader(sys.stdin.fileno())

@@ -32,6 +32,8 @@ _STYLES: dict[EntityKind, str] = {
 class TerminalSurface:
     """Reads with history, writes with colours, and shows below the prompt that work goes on."""
 
+    is_script = False
+
     def __init__(self, history: Path) -> None:
         os.close(os.open(history, os.O_CREAT | os.O_WRONLY, 0o600))
         self._session: PromptSession[str] = PromptSession(

@@ -59,7 +59,7 @@ class IntakeRules:
     host: str
     max_age: timedelta
     cuts: Mapping[ChannelName, Cut]
-    abort: Callable[[Done], Awaitable[None]]
+    follow: Callable[[Done, ChatKey], Awaitable[None]]
     say: Callable[[ChatKey, str], Awaitable[None]]
 
 
@@ -118,7 +118,7 @@ class Intake:
             return
         done = await self._database.write(self._store, message)
         if done is not None:
-            await self._rules.abort(done)
+            await self._rules.follow(done, message.chat)
         if message.chat in self._looping:
             self._looping.discard(message.chat)
             await self._owner.tell(Episode.LOOP, texts.LOOP_STOPPED.format(message.chat))

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from datetime import datetime, timedelta
 
 from gateway.domain.message import ChatKey
@@ -14,6 +14,30 @@ _RETRY_AFTER = timedelta(seconds=5)
 
 Work = Callable[[ChatKey], Awaitable[datetime | None]]
 """Does all that is due for a chat; returns when there is more to do, None = when hinted."""
+
+
+class Patience:
+    """How long a stop waits for work to end; `hurry` cuts every wait short."""
+
+    def __init__(self) -> None:
+        self._hurry = asyncio.Event()
+
+    def hurry(self) -> None:
+        """Wait no longer."""
+        self._hurry.set()
+
+    async def wait(
+        self, tasks: Collection["asyncio.Task[None]"], seconds: float
+    ) -> set["asyncio.Task[None]"]:
+        """Wait for the tasks; returns those that did not end in time."""
+        if not tasks:
+            return set()
+        waiting = asyncio.create_task(asyncio.wait(tasks, timeout=seconds), name="patience")
+        hurried = asyncio.create_task(self._hurry.wait(), name="hurry")
+        await asyncio.wait({waiting, hurried}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        hurried.cancel()
+        return {task for task in tasks if not task.done()}
 
 
 class Lane:
@@ -55,13 +79,13 @@ class Lanes:
         """How many chats are being worked on or waited for."""
         return len(self._lanes)
 
-    async def close(self, *, grace: float) -> None:
+    async def close(self, patience: "Patience", *, grace: float) -> None:
         """Start no lane any more, give the running ones `grace` seconds, then cancel them."""
         self._is_open = False
+        for lane in self._lanes.values():
+            lane.wakeup.set()  # one that waits for a moment has nothing to finish
         tasks = {lane.task for lane in self._lanes.values() if lane.task is not None}
-        if not tasks:
-            return
-        _, late = await asyncio.wait(tasks, timeout=grace)
+        late = await patience.wait(tasks, grace)
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)

@@ -11,7 +11,7 @@ from gateway.domain.delivery import DeliveryKind, SendOutcome, Unknown
 from gateway.domain.message import ChannelName, ChatKey
 from gateway.engine.access import Access
 from gateway.engine.clock import Clock
-from gateway.engine.lanes import Lanes
+from gateway.engine.lanes import Lanes, Patience
 from gateway.engine.typing import Typing
 from gateway.store.database import Change, Database, Topic
 from gateway.store.deliveries import release_channel
@@ -72,9 +72,9 @@ class Outbox:
         if await self._database.insist(release_channel, name):
             await self.look((name,))
 
-    async def close(self, *, grace: float) -> None:
+    async def close(self, patience: Patience, *, grace: float) -> None:
         """Start no send any more; those on the wire have `grace` seconds to come back."""
-        await self._lanes.close(grace=grace)
+        await self._lanes.close(patience, grace=grace)
 
     async def _work(self, chat: ChatKey) -> datetime | None:
         channel = self._channels.get(chat.channel)

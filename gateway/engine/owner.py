@@ -48,6 +48,10 @@ class OwnerNotices:
         log.warning("operator_needed", extra={"episode": episode, "text": text})
         await self._database.insist(self._store, episode, text)
 
+    def is_open(self, episode: Episode) -> bool:
+        """Whether this trouble goes on."""
+        return episode in self._open
+
     async def over(self, *episodes: Episode) -> None:
         """These troubles are over; the next ones are told again."""
         if self._open.isdisjoint(episodes):

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,7 @@ from gateway.domain.message import ChannelName, ChatKey
 from gateway.domain.turn import RunId, RunState
 from gateway.engine import texts
 from gateway.engine.clock import Clock
-from gateway.engine.lanes import Lanes
+from gateway.engine.lanes import Lanes, Patience
 from gateway.engine.owner import Episode, OwnerNotices
 from gateway.engine.prompts import build_prompt
 from gateway.engine.toolserver import ToolServer
@@ -50,6 +50,9 @@ log = logging.getLogger(__name__)
 PATIENCE = 10.0
 """Seconds that a chat waits for a session before it is told so."""
 
+_GIVE_BACK = 5.0
+"""Seconds that aborted runs have to be written back."""
+
 _RUN_STATES: dict[FailureKind, RunState] = {
     FailureKind.EMPTY: RunState.EMPTY,
     FailureKind.SILENT: RunState.TIMED_OUT,
@@ -65,7 +68,6 @@ class RouterRules:
     owner_id: str
     timezone: str
     cuts: Mapping[ChannelName, Cut]
-    observe: Callable[[ChatKey, TextDelta | ToolCall | ToolResult], None]
 
 
 class Router:
@@ -108,13 +110,14 @@ class Router:
             if session is not None:
                 await session.abort()
 
-    async def close(self, *, grace: float) -> None:
+    async def close(self, patience: Patience, *, grace: float) -> None:
         """Start no run any more; the running ones have `grace` seconds to end, then they are
         given back to the queue.
         """
-        closing = asyncio.create_task(self._lanes.close(grace=grace + 5), name="router-close")
-        _, running = await asyncio.wait({closing}, timeout=grace)
-        if running:
+        closing = asyncio.create_task(
+            self._lanes.close(patience, grace=grace + _GIVE_BACK), name="router-close"
+        )
+        if await patience.wait({closing}, grace):
             self._is_stopping = True
             sessions = list(self._sessions.values())
             await asyncio.gather(*(session.abort() for session in sessions))
@@ -181,13 +184,13 @@ class Router:
             prompt = build_prompt(claim, timezone=timezone, now=self._clock.now())
             with self._tools.running(claim, timezone):
                 end: Finished | Failed = Failed(kind=FailureKind.DIED, detail="no end event")
-                async with aclosing(session.prompt(prompt)) as events:  # type: ignore[type-var]
+                async with aclosing(session.prompt(prompt)) as events:
                     async for event in events:
                         match event:
                             case Finished() | Failed():
                                 end = event
                             case TextDelta() | ToolCall() | ToolResult():
-                                self._rules.observe(claim.chat.key, event)
+                                pass  # notices; the reply comes whole with Finished
                             case _:
                                 assert_never(event)
             await self._finish(claim, end)

@@ -1,6 +1,6 @@
 """What every model host offers the engine: sessions that take one prompt and emit events."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -156,7 +156,7 @@ class HostSession(Protocol):
         """Whether it began without the transcript that it should have resumed."""
         ...
 
-    def prompt(self, prompt: Prompt) -> AsyncIterator[HostEvent]:
+    def prompt(self, prompt: Prompt) -> AsyncGenerator[HostEvent, None]:
         """Run one prompt; the last event is Finished or Failed, and no error is raised.
 
         Closing the iterator early aborts the run.

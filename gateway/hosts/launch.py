@@ -75,11 +75,13 @@ def builtin_launch(
     inherited: Mapping[str, str],
     model: ModelAccess | None = None,
     prompt_file: Path | None = None,
+    silence: float = 120.0,
 ) -> Launch:
     """Start our own child: `offline` without a model, else `builtin`.
 
     `inherited` is the gateway's environment, of which only an allowlist is passed on; the home
-    directory is not among it, since HTTP clients look for keys there.
+    directory is not among it, since HTTP clients look for keys there. `silence` is how many
+    seconds a model may say nothing.
     """
     kind = HostKind.OFFLINE if model is None else HostKind.BUILTIN
     environment = {
@@ -93,7 +95,10 @@ def builtin_launch(
     if model is not None:
         environment.update(_model_environment(model))
     return Launch(
-        command=(sys.executable, "-P", "-m", "gateway.hosts.builtin"),
+        command=(
+            *(sys.executable, "-P", "-m", "gateway.hosts.builtin"),
+            *("--silence", f"{silence:g}"),
+        ),
         environment=environment,
         resume_arguments=("--session-dir", DIRECTORY),
         ephemeral_arguments=("--session-dir", DIRECTORY, "--no-session"),

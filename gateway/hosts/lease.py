@@ -1,7 +1,7 @@
 """A session as the pool lends it out."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from enum import StrEnum
 
 from gateway.domain.message import ChatKey
@@ -65,7 +65,7 @@ class Lease:
         """Whether it began without the transcript that it should have resumed."""
         return self.is_replacement or self.session.lost_context
 
-    def prompt(self, prompt: Prompt) -> AsyncIterator[HostEvent]:
+    def prompt(self, prompt: Prompt) -> AsyncGenerator[HostEvent, None]:
         """Run one prompt."""
         return self.session.prompt(prompt)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from gateway.errors import HostNotReadyError
 from gateway.hosts.base import (
@@ -154,7 +154,7 @@ class RpcSession:
         if response.state is not None and not self._spec.is_ephemeral:
             self._lost_context = is_transcript_lost(self._spec.directory, response.state)
 
-    async def prompt(self, prompt: Prompt) -> AsyncIterator[HostEvent]:
+    async def prompt(self, prompt: Prompt) -> AsyncGenerator[HostEvent, None]:
         """Run one prompt; the last event is Finished or Failed, and no error is raised."""
         if self._run is not None:
             yield fail(FailureKind.REFUSED, "another prompt is still running")

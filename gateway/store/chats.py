@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from gateway.domain.message import ChannelName, ChatKey
 from gateway.domain.schedule import to_millis
@@ -17,6 +17,14 @@ PAIRING_LIFE = timedelta(hours=1)
 MAX_OPEN_PAIRINGS = 5
 _CODE_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 _CODE_LENGTH = 8
+
+_FIND_CHAT = select(addresses.c.chat_key).where(
+    addresses.c.channel == bindparam("channel"), addresses.c.address == bindparam("address")
+)
+_LOAD_CHAT = select(chats).where(chats.c.chat_key == bindparam("chat"))
+_NOTE_MESSAGE = (
+    update(chats).where(chats.c.chat_key == bindparam("chat")).returning(chats.c.unreachable_since)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,23 +60,20 @@ class Pairing:
 
 def resolve_chat(connection: Connection, chat: ChatKey) -> ChatKey:
     """The key under which a chat is stored, which a move of its address does not change."""
-    row = connection.execute(
-        select(addresses.c.chat_key).where(
-            addresses.c.channel == chat.channel, addresses.c.address == chat.address
-        )
-    ).one_or_none()
-    return chat if row is None else ChatKey.parse(row.chat_key)
+    return _find_chat(connection, chat) or chat
+
+
+def _find_chat(connection: Connection, chat: ChatKey) -> ChatKey | None:
+    named = {"channel": chat.channel, "address": chat.address}
+    stored = connection.execute(_FIND_CHAT, named).scalar_one_or_none()
+    return None if stored is None else ChatKey.parse(stored)
 
 
 def ensure_chat(tx: Transaction, chat: ChatKey, *, is_group: bool, now: datetime) -> ChatKey:
     """Store the chat if it is new; returns the key under which it is stored."""
-    known = tx.connection.execute(
-        select(addresses.c.chat_key).where(
-            addresses.c.channel == chat.channel, addresses.c.address == chat.address
-        )
-    ).one_or_none()
+    known = _find_chat(tx.connection, chat)
     if known is not None:
-        return ChatKey.parse(known.chat_key)
+        return known
     tx.connection.execute(
         upsert(chats)
         .values(
@@ -90,17 +95,15 @@ def ensure_chat(tx: Transaction, chat: ChatKey, *, is_group: bool, now: datetime
 
 def note_message(tx: Transaction, chat: ChatKey, *, now: datetime) -> None:
     """A chat that writes can be written to, and is not silent."""
-    tx.connection.execute(
-        update(chats)
-        .where(chats.c.chat_key == str(chat))
-        .values(last_message_at=to_millis(now), unreachable_since=None)
-    )
-    tx.touch(Topic.DELIVERIES, chat)
+    noted = {"chat": str(chat), "last_message_at": to_millis(now)}
+    unreachable_since = tx.connection.execute(_NOTE_MESSAGE, noted).scalar_one()
+    if unreachable_since is not None:
+        set_reachable(tx, chat, is_reachable=True, now=now)
 
 
 def load_chat(connection: Connection, chat: ChatKey) -> Chat | None:
     """The chat's row, or None when nothing is known of it."""
-    row = connection.execute(select(chats).where(chats.c.chat_key == str(chat))).one_or_none()
+    row = connection.execute(_LOAD_CHAT, {"chat": str(chat)}).one_or_none()
     if row is None:
         return None
     return Chat(
@@ -130,10 +133,12 @@ def move_chat(
     """
     connection = tx.connection
     rows = connection.execute(
-        select(chats.c.chat_key, chats.c.address).where(
+        select(chats.c.chat_key, chats.c.address)
+        .where(
             chats.c.channel == channel,
             (chats.c.address == old) | chats.c.address.startswith(f"{old}:", autoescape=True),
         )
+        .order_by(chats.c.address)
     ).all()
     moved: ChatKey | None = None
     for row in rows:

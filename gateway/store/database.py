@@ -30,6 +30,7 @@ _BATCH = 64
 """How many waiting transitions one commit may take."""
 
 _BUSY_TIMEOUT_MILLIS = 5000
+_STATEMENTS_KEPT = 512
 _FIRST_RETRY = 0.5
 _LAST_RETRY = 10.0
 
@@ -71,19 +72,33 @@ class _Write(Generic[T]):
     future: asyncio.Future[T]
 
 
+_PASSING = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_PROTOCOL,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+    }
+)
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_PRIMARY_CODE = 0xFF
+
+
 def classify(error: Exception) -> GatewayError:
-    """Translate what the database layer raised into our own error."""
+    """Translate what the database layer raised into our own error, by SQLite's result code."""
     if isinstance(error, GatewayError):
         return error
-    text = str(error.orig if isinstance(error, DBAPIError) else error).lower()
-    if any(word in text for word in ("malformed", "not a database")):
-        return CorruptDatabaseError(f"The database is damaged: {text}.")
-    if isinstance(error, DBAPIError) and any(
-        word in text
-        for word in ("locked", "busy", "full", "readonly", "disk i/o", "unable to open")
-    ):
-        return StoreBusyError(f"The database cannot be written right now: {text}.")
-    return StoreError(f"The store failed: {type(error).__name__}: {text}")
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    # Absent when the driver itself complains.
+    code = getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_OK) & _PRIMARY_CODE
+    if code in _DAMAGED:
+        return CorruptDatabaseError(f"The database is damaged: {cause}.")
+    if code in _PASSING:
+        return StoreBusyError(f"The database cannot be written right now: {cause}.")
+    return StoreError(f"The store failed: {type(cause).__name__}: {cause}")
 
 
 def upsert(table: Table) -> sqlite.Insert:
@@ -97,12 +112,22 @@ def open_engine(path: Path, *, is_read_only: bool) -> Engine:
 
     def connect() -> sqlite3.Connection:
         uri = f"{path.absolute().as_uri()}?mode={mode}"
-        connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
-        connection.execute(f"PRAGMA busy_timeout={_BUSY_TIMEOUT_MILLIS}")
-        connection.execute("PRAGMA foreign_keys=ON")
-        if not is_read_only:
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=FULL")
+        connection = sqlite3.connect(
+            uri,
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=_STATEMENTS_KEPT,
+        )
+        try:
+            connection.execute(f"PRAGMA busy_timeout={_BUSY_TIMEOUT_MILLIS}")
+            connection.execute("PRAGMA foreign_keys=ON")
+            if not is_read_only:
+                connection.execute("PRAGMA journal_mode=WAL")
+                connection.execute("PRAGMA synchronous=FULL")
+        except sqlite3.Error:
+            connection.close()
+            raise
         return connection
 
     engine = create_engine("sqlite://", creator=connect, poolclass=StaticPool)
@@ -240,15 +265,12 @@ class Database:
             with self._writer_engine.connect() as connection, connection.begin():
                 for write in batch:
                     tx = Transaction(connection)
-                    try:
-                        with connection.begin_nested():
-                            result = write.transition(tx)
-                    except Exception as error:
-                        if isinstance(classify(error), StoreBusyError):
-                            raise  # the whole batch stands on a connection that cannot write
-                        done.append((write, None, error))
+                    if len(batch) == 1:
+                        result, error = write.transition(tx), None
                     else:
-                        done.append((write, result, None))
+                        result, error = _run_guarded(tx, write.transition)
+                    done.append((write, result, error))
+                    if error is None:
                         changes |= tx.changes
         except Exception as error:  # noqa: BLE001 - handed to every caller
             return [(write, None, error) for write in batch], frozenset()
@@ -282,3 +304,25 @@ class Database:
         # A loop that is closed has nobody left to tell.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(resolve)
+
+
+def _run_guarded(
+    tx: Transaction, transition: Callable[[Transaction], T]
+) -> tuple[T | None, Exception | None]:
+    """Run one transition of several in a savepoint; returns its result, or what it raised.
+
+    Raises when the whole transaction is lost with it: SQLite rolls everything back by itself on
+    a full disk or a failed write, and each statement after that would be committed on its own.
+    """
+    savepoint = tx.connection.begin_nested()
+    try:
+        result = transition(tx)
+        savepoint.commit()
+    except Exception as error:
+        driver = tx.connection.connection.driver_connection
+        is_alive = driver is not None and driver.in_transaction
+        if not is_alive or isinstance(classify(error), StoreBusyError):
+            raise
+        savepoint.rollback()
+        return None, error
+    return result, None

@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from functools import cache
 
-from sqlalchemy import Connection, Table, insert, update
+from sqlalchemy import Connection, Table, Update, bindparam, insert, update
 
 from gateway.domain.schedule import from_millis, to_millis
 from gateway.errors import StaleStateError
 from gateway.store.schema import events
+
+_INSERT_EVENT = insert(events)
 
 
 def record_event(
@@ -23,14 +26,22 @@ def record_event(
     """Append one state change (`move` = before, after) to the journal."""
     before, after = move
     connection.execute(
-        insert(events).values(
-            at=to_millis(now),
-            subject=subject.name,
-            subject_id=subject_id,
-            before=before,
-            after=after,
-            reason=reason,
-        )
+        _INSERT_EVENT,
+        {
+            "at": to_millis(now),
+            "subject": subject.name,
+            "subject_id": subject_id,
+            "before": before,
+            "after": after,
+            "reason": reason,
+        },
+    )
+
+
+@cache
+def _guarded_update(table: Table) -> Update:
+    return update(table).where(
+        table.c.id == bindparam("row_id"), table.c.state == bindparam("before")
     )
 
 
@@ -48,12 +59,8 @@ def save_move(
     Raises StaleStateError unless exactly that row moved.
     """
     before, after = move
-    statement = (
-        update(table)
-        .where(table.c.id == row_id, table.c.state == before)
-        .values(state=after, **values)
-    )
-    if connection.execute(statement).rowcount != 1:
+    parameters = {"row_id": row_id, "before": before, "state": after, **values}
+    if connection.execute(_guarded_update(table), parameters).rowcount != 1:
         raise StaleStateError(f"{table.name} {row_id} is not {before} any more")
     reason = values.get("reason")
     record_event(

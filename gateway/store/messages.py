@@ -4,18 +4,45 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, exists, func, insert, select, update
+from sqlalchemy import Connection, bindparam, exists, insert, select, update
 
-from gateway.domain.message import Attachment, ChatKey, Edit, Message, MessageId, NewMessage
+from gateway.domain.message import (
+    Attachment,
+    ChatKey,
+    Edit,
+    Message,
+    MessageId,
+    MessageKind,
+    NewMessage,
+)
 from gateway.domain.schedule import from_millis, to_millis
 from gateway.domain.turn import Trigger, TurnId, TurnState
 from gateway.store.chats import ensure_chat, note_message, resolve_chat
 from gateway.store.database import Topic, Transaction, upsert
 from gateway.store.events import millis, record_event
-from gateway.store.schema import messages, runs, turns
+from gateway.store.schema import TURN_IS_QUEUED, messages, runs, turns
 
 MAX_JOINED = 50
 MAX_JOINED_BYTES = 64 * 1024
+
+_HAS_RUN = exists().where(runs.c.turn_id == turns.c.id)
+_WAITING_TURN = (
+    select(turns.c.id, turns.c.not_before)
+    .where(
+        turns.c.chat_key == bindparam("chat"),
+        TURN_IS_QUEUED,
+        turns.c.trigger == Trigger.MESSAGE,
+        ~_HAS_RUN,
+    )
+    .order_by(turns.c.id.desc())
+    .limit(1)
+)
+_INSERT_MESSAGE = upsert(messages).on_conflict_do_nothing().returning(messages.c.id)
+_PUT_IN_TURN = update(messages).where(messages.c.id == bindparam("message"))
+_INSERT_TURN = insert(turns).returning(turns.c.id)
+_TURN_MESSAGES = (
+    select(messages).where(messages.c.turn_id == bindparam("turn")).order_by(messages.c.id)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,26 +62,24 @@ def record_message(
     """
     chat = ensure_chat(tx, message.chat, is_group=message.is_group, now=now)
     inserted = tx.connection.execute(
-        upsert(messages)
-        .values(
-            chat_key=str(chat),
-            channel=message.chat.channel,
-            account=message.account,
-            address=message.address,
-            kind=message.kind,
-            external_id=message.external_id,
-            sender_id=message.sender_id,
-            sender_name=message.sender_name,
-            text=message.text,
-            quoted=message.quoted,
-            attachments=_attachments_to_json(message.attachments),
-            is_part=message.is_part,
-            reason=reason,
-            sent_at=to_millis(message.sent_at),
-            received_at=to_millis(now),
-        )
-        .on_conflict_do_nothing()
-        .returning(messages.c.id)
+        _INSERT_MESSAGE,
+        {
+            "chat_key": str(chat),
+            "channel": message.chat.channel,
+            "account": message.account,
+            "address": message.address,
+            "kind": message.kind,
+            "external_id": message.external_id,
+            "sender_id": message.sender_id,
+            "sender_name": message.sender_name,
+            "text": message.text,
+            "quoted": message.quoted,
+            "attachments": _attachments_to_json(message.attachments),
+            "is_part": message.is_part,
+            "reason": reason,
+            "sent_at": to_millis(message.sent_at),
+            "received_at": to_millis(now),
+        },
     ).scalar_one_or_none()
     if inserted is None:
         return None
@@ -71,70 +96,57 @@ def admit_message(tx: Transaction, message: NewMessage, *, now: datetime) -> Tur
     if recorded is None:
         return None
     not_before = None if message.hold is None else now + message.hold
-    turn = joinable_turn(tx.connection, recorded.chat, size=len(message.text.encode()))
+    turn = _join(tx.connection, recorded.chat, size=_size(message.text), not_before=not_before)
     if turn is None:
         turn = _insert_turn(tx, recorded, not_before=not_before, now=now)
-    else:
-        tx.connection.execute(
-            update(turns).where(turns.c.id == turn).values(not_before=millis(not_before))
-        )
-    tx.connection.execute(update(messages).where(messages.c.id == recorded.id).values(turn_id=turn))
+    tx.connection.execute(_PUT_IN_TURN, {"message": recorded.id, "turn_id": turn})
     tx.touch(Topic.TURNS, recorded.chat)
     return turn
 
 
-def joinable_turn(connection: Connection, chat: ChatKey, *, size: int) -> TurnId | None:
-    """The chat's queued message turn that has had no run and room for `size` bytes more."""
-    turn = connection.execute(
-        select(turns.c.id)
-        .where(
-            turns.c.chat_key == str(chat),
-            turns.c.state == TurnState.QUEUED,
-            turns.c.trigger == Trigger.MESSAGE,
-            ~exists().where(runs.c.turn_id == turns.c.id),
-        )
-        .order_by(turns.c.id.desc())
-        .limit(1)
-    ).scalar_one_or_none()
-    if turn is None:
+def _join(
+    connection: Connection, chat: ChatKey, *, size: int, not_before: datetime | None
+) -> TurnId | None:
+    """The queued turn that takes in `size` bytes more, and waits as the newest part says."""
+    waiting = connection.execute(_WAITING_TURN, {"chat": str(chat)}).one_or_none()
+    if waiting is None:
         return None
-    held = connection.execute(
-        select(func.count(), func.coalesce(func.sum(func.length(messages.c.text)), 0)).where(
-            messages.c.turn_id == turn
-        )
-    ).one()
-    has_room = held[0] < MAX_JOINED and held[1] + size <= MAX_JOINED_BYTES
-    return TurnId(turn) if has_room else None
+    held = [_size(message.text) for message in turn_messages(connection, waiting.id)]
+    has_room = len(held) < MAX_JOINED and sum(held) + size <= MAX_JOINED_BYTES
+    # A full turn waits for nothing any more, else what comes next would overtake it.
+    wait = millis(not_before) if has_room else None
+    if wait != waiting.not_before:
+        connection.execute(update(turns).where(turns.c.id == waiting.id).values(not_before=wait))
+    return TurnId(waiting.id) if has_room else None
+
+
+def _size(text: str) -> int:
+    return len(text.encode())
 
 
 def is_held(connection: Connection, chat: ChatKey, *, now: datetime) -> bool:
     """Whether the chat's queued turn waits for more parts of the same message."""
-    chat = resolve_chat(connection, chat)
-    turn = joinable_turn(connection, chat, size=0)
-    if turn is None:
+    stored = str(resolve_chat(connection, chat))
+    waiting = connection.execute(_WAITING_TURN, {"chat": stored}).one_or_none()
+    if waiting is None or waiting.not_before is None:
         return False
-    not_before = connection.execute(
-        select(turns.c.not_before).where(turns.c.id == turn)
-    ).scalar_one()
-    return not_before is not None and not_before > to_millis(now)
+    return bool(waiting.not_before > to_millis(now))
 
 
 def edit_message(tx: Transaction, edit: Edit) -> bool:
     """Replace the text of a message whose turn is still queued and had no run; false = too late."""
-    queued = (
-        select(turns.c.id)
-        .where(turns.c.state == TurnState.QUEUED, ~exists().where(runs.c.turn_id == turns.c.id))
-        .scalar_subquery()
-    )
+    in_waiting_turn = (
+        select(turns.c.id).where(turns.c.id == messages.c.turn_id, TURN_IS_QUEUED, ~_HAS_RUN)
+    ).exists()
     changed = tx.connection.execute(
         update(messages)
         .where(
             messages.c.channel == edit.chat.channel,
             messages.c.account == edit.account,
             messages.c.address == edit.address,
-            messages.c.kind == "message",
+            messages.c.kind == MessageKind.MESSAGE,
             messages.c.external_id == edit.external_id,
-            messages.c.turn_id.in_(queued),
+            in_waiting_turn,
         )
         .values(text=edit.text)
     )
@@ -143,9 +155,7 @@ def edit_message(tx: Transaction, edit: Edit) -> bool:
 
 def turn_messages(connection: Connection, turn: TurnId) -> tuple[Message, ...]:
     """The messages that a turn holds, in the order in which they came."""
-    rows = connection.execute(
-        select(messages).where(messages.c.turn_id == turn).order_by(messages.c.id)
-    ).all()
+    rows = connection.execute(_TURN_MESSAGES, {"turn": turn}).all()
     return tuple(
         Message(
             id=MessageId(row.id),
@@ -168,16 +178,15 @@ def _insert_turn(
     tx: Transaction, recorded: Recorded, *, not_before: datetime | None, now: datetime
 ) -> TurnId:
     turn = tx.connection.execute(
-        insert(turns)
-        .values(
-            chat_key=str(recorded.chat),
-            trigger=Trigger.MESSAGE,
-            source_key=f"message:{recorded.id}",
-            state=TurnState.QUEUED,
-            not_before=millis(not_before),
-            created_at=to_millis(now),
-        )
-        .returning(turns.c.id)
+        _INSERT_TURN,
+        {
+            "chat_key": str(recorded.chat),
+            "trigger": Trigger.MESSAGE,
+            "source_key": f"message:{recorded.id}",
+            "state": TurnState.QUEUED,
+            "not_before": millis(not_before),
+            "created_at": to_millis(now),
+        },
     ).scalar_one()
     record_event(tx.connection, turns, turn, (None, TurnState.QUEUED), now=now)
     return TurnId(turn)

@@ -7,6 +7,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    ColumnElement,
     ForeignKey,
     Index,
     Integer,
@@ -14,7 +15,9 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    literal_column,
     text,
+    true,
 )
 
 from gateway.domain.delivery import ChunkState, DeliveryKind, DeliveryState
@@ -33,6 +36,12 @@ _Id = BigInteger().with_variant(Integer, "sqlite")
 def _one_of(column: str, values: type[StrEnum]) -> CheckConstraint:
     listed = ", ".join(f"'{value}'" for value in values)
     return CheckConstraint(f"{column} IN ({listed})", name=column)
+
+
+def stands_in(column: ColumnElement[str], *states: StrEnum) -> ColumnElement[bool]:
+    """`column IN (states)`, written out: with bound values no partial index can be used."""
+    written = [literal_column(f"'{state}'") for state in states]
+    return column == written[0] if len(written) == 1 else column.in_(written)
 
 
 def _id() -> Column[int]:
@@ -317,3 +326,12 @@ events = Table(
     Index("ix_events_at", "at"),
     sqlite_autoincrement=True,
 )
+
+# The conditions of the partial indexes, as queries have to repeat them to be served by one.
+TURN_IS_OPEN = stands_in(turns.c.state, TurnState.QUEUED, TurnState.RUNNING)
+TURN_IS_QUEUED = TURN_IS_OPEN & stands_in(turns.c.state, TurnState.QUEUED)
+TURN_IS_RUNNING = stands_in(turns.c.state, TurnState.RUNNING)
+JOB_IS_ACTIVE = stands_in(jobs.c.state, JobState.ACTIVE)
+DELIVERY_IS_OPEN = stands_in(deliveries.c.state, DeliveryState.PENDING, DeliveryState.SENDING)
+DELIVERY_IS_PENDING = DELIVERY_IS_OPEN & stands_in(deliveries.c.state, DeliveryState.PENDING)
+DELIVERY_OWES_NOTICE = deliveries.c.owes_notice == true()

@@ -1,5 +1,6 @@
 """Every model host that the contract suite runs over: one entry each."""
 
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -7,10 +8,12 @@ from enum import StrEnum
 from pathlib import Path
 
 from gateway.hosts.base import Host, HostKind
-from gateway.hosts.launch import Launch
+from gateway.hosts.launch import Launch, ModelAccess, builtin_launch
 from gateway.hosts.ledger import ProcessLedger
 from gateway.hosts.pi import RpcHost
 from tests.fakes.fake_host import fake_launch
+from tests.fakes.model_script import Refuse, Say, Silent
+from tests.fakes.model_server import FakeModelServer
 from tests.fakes.pi_replay import replay_launch
 
 
@@ -97,6 +100,37 @@ _SCRIPTED = {
     Scene.ENDLESS: "endless",
 }
 
+_ASKED = {
+    Scene.TEXT: "say",
+    Scene.EMPTY: "nothing",
+    Scene.AUTH: "bad key",
+    Scene.RETRY: "again",
+    Scene.ENDLESS: "endless",
+}
+
+
+def _script_model(server: FakeModelServer) -> None:
+    server.when("say", Say(text="hello there", pieces=2))
+    server.when("nothing", Say(text=""))
+    server.when("bad key", Refuse(status=401, times=99))
+    server.when("again", Refuse(status=503, headers={"retry-after": "0"}, then=Say(text="mended")))
+    server.when("endless", Silent(text="and so"))
+
+
+def _bundled(provider: str) -> Callable[[Path], AbstractAsyncContextManager[Host]]:
+    @asynccontextmanager
+    async def open_host(root: Path) -> AsyncIterator[Host]:
+        async with FakeModelServer() as server:
+            _script_model(server)
+            model = ModelAccess(
+                provider=provider, name="m1", base_url=f"{server.url}/v1", api_key="k"
+            )
+            launch = builtin_launch(inherited=os.environ, model=model)
+            yield RpcHost(HostKind.BUILTIN, launch, ledger=ProcessLedger(root / "processes"))
+
+    return open_host
+
+
 IMPLEMENTATIONS = [
     *(
         Implementation(
@@ -116,5 +150,14 @@ IMPLEMENTATIONS = [
             Scene.TOOL: "Two reminders.",
             Scene.RETRY: "mended",
         },
+    ),
+    *(
+        Implementation(
+            name=f"our child over {provider}",
+            open=_bundled(provider),
+            prompts=_ASKED,
+            replies={Scene.TEXT: "hello there", Scene.RETRY: "mended"},
+        )
+        for provider in ("openai", "anthropic")
     ),
 ]

@@ -32,9 +32,13 @@ def inbox() -> Inbox:
     return Inbox()
 
 
+def state_of(stage: Stage) -> ChannelState:
+    return stage.channel.health.state
+
+
 async def test_a_channel_knows_who_it_is_before_it_runs(stage: Stage) -> None:
     assert stage.channel.account
-    assert stage.channel.health.state is ChannelState.STOPPED
+    assert state_of(stage) is ChannelState.STOPPED
 
 
 async def test_a_message_arrives_with_where_it_belongs(stage: Stage, inbox: Inbox) -> None:
@@ -113,7 +117,7 @@ async def test_a_cancelled_channel_stops_at_once_and_says_so(stage: Stage, inbox
     async with running(stage.channel, inbox) as task:
         await stage.say("hello")
         await inbox.until(lambda: bool(inbox.items))
-        assert stage.channel.health.state is ChannelState.CONNECTED
+        assert state_of(stage) is ChannelState.CONNECTED
         assert stage.channel.health.last_ok_at is not None
 
         task.cancel()
@@ -121,7 +125,7 @@ async def test_a_cancelled_channel_stops_at_once_and_says_so(stage: Stage, inbox
             await asyncio.wait([task])
 
     assert task.cancelled()
-    assert stage.channel.health.state is ChannelState.STOPPED
+    assert state_of(stage) is ChannelState.STOPPED
 
 
 async def test_a_channel_that_was_closed_unused_closes_again(stage: Stage) -> None:

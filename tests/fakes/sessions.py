@@ -49,7 +49,7 @@ def make_spec(root: Path, *, is_ephemeral: bool = False) -> SessionSpec:
 
 async def run_prompt(session: HostSession, text: str) -> list[HostEvent]:
     """Run one prompt to its end and return all its events."""
-    async with aclosing(session.prompt(make_prompt(text))) as events:  # type: ignore[type-var]
+    async with aclosing(session.prompt(make_prompt(text))) as events:
         return [event async for event in events]
 
 

@@ -1,14 +1,10 @@
-"""The model child as its parent sees it: frames, tools, aborts, and its end."""
+"""The model child as its parent sees it: frames, tools, aborts, bad lines."""
 
 import asyncio
 import json
-import os
-import signal
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.fakes.child_wire import JsonObject
@@ -16,6 +12,7 @@ from tests.fakes.child_world import World, open_world
 from tests.fakes.model_script import (
     ECHO,
     CallTools,
+    Refuse,
     RefuseTools,
     Say,
     Shape,
@@ -336,93 +333,3 @@ async def test_bad_lines_are_answered_and_survived(world: World) -> None:
         no_text = await child.ask("prompt")
         assert no_text["success"] is False
         assert (await child.run("hi")).text == "hi"
-
-
-async def test_the_end_of_input_ends_the_child_in_the_middle_of_a_run(world: World) -> None:
-    world.model.when("long", Say(text="ab", pieces=2, gate="never"))
-    async with world.child() as child:
-        await child.ask("prompt", message="long")
-        await world.model.reached("never")
-        await child.until(lambda f: "text_delta" in json.dumps(f))
-        assert child.process.stdin is not None
-        child.process.stdin.close()
-        with pytest.raises(EOFError):
-            await child.read()
-        async with asyncio.timeout(10):
-            assert await child.process.wait() == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("HOST_KIND", "pi"),
-        ("MODEL_PROVIDER", "gemini"),
-        ("MODEL_NAME", ""),
-        ("MODEL_CONTEXT_WINDOW", "many"),
-        ("MODEL_BASE_URL", "gopher://host"),
-        ("MODEL_BASE_URL", "http://[::bad"),
-        ("MODEL_BASE_URL", "http://host:99999"),
-    ],
-)
-async def test_a_wrong_setting_is_named_and_ends_the_child(
-    world: World, name: str, value: str
-) -> None:
-    async with world.child(**{name: value}) as child:
-        with pytest.raises(EOFError, match=name):
-            await child.read()
-        assert await child.process.wait() == 2
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's help is Linux's")
-async def test_a_child_dies_with_its_parent(world: World) -> None:
-    reading, writing = os.pipe()
-    parent = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        "import subprocess, sys\n"
-        "child = subprocess.Popen(sys.argv[2:], stdin=int(sys.argv[1]), stdout=subprocess.PIPE)\n"
-        "print(child.pid, flush=True)\n"
-        "child.stdout.readline()\n"
-        "print('ready', flush=True)\n"
-        "child.wait()\n",
-        str(reading),
-        *(sys.executable, "-m", "gateway.hosts.builtin", "--session-dir", str(world.directory)),
-        pass_fds=(reading,),
-        stdout=asyncio.subprocess.PIPE,
-        env={"HOST_KIND": "builtin", "MODEL_NAME": "m", "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    try:
-        assert parent.stdout is not None
-        child = psutil.Process(int(await parent.stdout.readline()))
-        os.write(writing, b'{"type":"get_state"}\n')
-        assert await parent.stdout.readline() == b"ready\n"
-        parent.send_signal(signal.SIGKILL)
-        await parent.wait()
-        # Its input is still open: nothing but the kernel tells it.
-        gone, _ = await asyncio.to_thread(psutil.wait_procs, [child], timeout=10)
-        assert gone == [child]
-    finally:
-        os.close(reading)
-        os.close(writing)
-
-
-async def test_stray_output_never_reaches_the_frames() -> None:
-    program = (
-        "import os, sys\n"
-        "from gateway.hosts.builtin.guard import take_output\n"
-        "from gateway.hosts.builtin.wire import FrameWriter\n"
-        "frames = FrameWriter(take_output())\n"
-        "print('stray'); sys.stdout.flush(); os.write(1, b'stray')\n"
-        "frames.send({'type': 'x'})\n"
-    )
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        program,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={"PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    out, err = await process.communicate()
-    assert out == b'{"type":"x"}\n'
-    assert err.count(b"stray") == 2

@@ -7,7 +7,7 @@ import asyncio
 import json
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,10 +56,10 @@ class Crabline:
         return [event for event in events if event["path"].endswith(f"/{method}")]
 
 
-async def _wait_for(is_so: Callable[[], bool]) -> None:
+async def _read_until(stream: asyncio.StreamReader, words: bytes) -> None:
     async with asyncio.timeout(20):
-        while not is_so():
-            await asyncio.sleep(0.02)
+        while words not in (line := await stream.readline()):
+            assert line, "crabline ended before it was ready"
 
 
 @asynccontextmanager
@@ -68,10 +68,11 @@ async def serving(folder: Path) -> AsyncIterator[Crabline]:
     process = await asyncio.create_subprocess_exec(
         *(CRABLINE, "serve", "telegram", "--port", "0"),
         *("--ready-file", str(ready), "--recorder", str(recorder)),
-        stdout=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
     )
+    assert process.stdout is not None
     try:
-        await _wait_for(lambda: ready.exists() and ready.read_text().rstrip().endswith("}"))
+        await _read_until(process.stdout, b"server ready")
         manifest = json.loads(ready.read_text())
         yield Crabline(
             token=manifest["botToken"],
@@ -82,7 +83,7 @@ async def serving(folder: Path) -> AsyncIterator[Crabline]:
         )
     finally:
         process.terminate()
-        await process.wait()
+        await process.communicate()
 
 
 @pytest.fixture

@@ -4,11 +4,15 @@ import asyncio
 import logging
 import sys
 from collections.abc import AsyncIterator
+from datetime import datetime
 
 import pytest
+from telegram import Update
 
 from gateway.channels.base import ChannelState, Target
-from gateway.channels.telegram import Pacer, TelegramChannel, Timing
+from gateway.channels.telegram import Pacer, TelegramChannel, Timing, polling
+from gateway.channels.telegram.client import BotIdentity
+from gateway.channels.telegram.parse import parse_update
 from gateway.domain.chunking import RichText
 from gateway.domain.delivery import NotSent, Sent
 from gateway.domain.message import Edit, Inbound, Move, NewMessage, Reachability
@@ -318,6 +322,7 @@ async def test_a_webhook_that_is_in_the_way_is_removed_with_what_waits_for_it_ke
     api: BotApi, channel: TelegramChannel, inbox: Inbox
 ) -> None:
     api.webhook = "https://old.example/hook"
+    api.fail("deleteWebhook", Fault.server_error())
     api.push(updates.text("hello"))
 
     async with running(channel, inbox):
@@ -388,6 +393,54 @@ async def test_a_long_outage_is_logged_ever_more_rarely(
 
     outage = [record for record in caplog.records if record.message == "telegram_unreachable"]
     assert len(outage) == 6
+
+
+async def test_an_outage_after_a_recovery_is_logged_like_the_first(
+    api: BotApi, channel: TelegramChannel, inbox: Inbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(channel, inbox):
+        for _ in range(2):
+            api.fail("getUpdates", Fault.web_page(502), times=3)
+            api.push(updates.text("hello"))
+            await api.until(lambda: not api.pending)
+
+    outage = [record for record in caplog.records if record.message == "telegram_unreachable"]
+    assert [getattr(record, "failed_polls", 0) for record in outage] == [1, 2, 1, 2]
+
+
+async def test_an_answer_that_no_bot_api_gives_does_not_end_the_channel(
+    api: BotApi, channel: TelegramChannel, inbox: Inbox
+) -> None:
+    api.fail("getUpdates", Fault(page='{"ok": true, "result": [7, null, {"message": 1}]}'))
+    api.fail("getUpdates", Fault(page='{"ok": true, "result": 7}'))
+    api.push(updates.text("hello"))
+
+    async with running(channel, inbox):
+        await api.until(lambda: not api.pending)
+
+    assert inbox.texts == ["hello"]
+
+
+async def test_an_update_that_is_misread_by_us_is_skipped_and_named(
+    api: BotApi,
+    channel: TelegramChannel,
+    inbox: Inbox,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bad_id, _ = api.push(updates.text("odd"), updates.text("plain"))
+
+    def misread(update: Update, bot: BotIdentity, *, received_at: datetime) -> Inbound | None:
+        if update.update_id == bad_id:
+            raise IndexError
+        return parse_update(update, bot, received_at=received_at)
+
+    monkeypatch.setattr(polling, "parse_update", misread)
+    async with running(channel, inbox):
+        await api.until(lambda: not api.pending)
+
+    assert inbox.texts == ["plain"]
+    assert bad_id in [getattr(record, "update_id", 0) for record in caplog.records]
 
 
 async def test_d01_a_server_that_asks_the_poller_to_wait_is_obeyed(

@@ -16,7 +16,7 @@ from tests.fakes.sessions import make_spec
 
 OURS = {
     "PATH": "/bin",
-    "HOME": "/home/ada",
+    "HOME": "/nowhere/ada",
     "LC_TIME": "de_DE",
     "TZ": "Europe/Berlin",
     "https_proxy": "http://proxy",

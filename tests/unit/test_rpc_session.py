@@ -553,7 +553,7 @@ async def test_a_foreign_host_gets_no_facts_and_no_text_that_reads_as_a_command(
     assert prompt["context"] is None
 
 
-async def test_a_foreign_host_dies_with_the_gateway_where_the_kernel_can_tell_it(
+async def test_a_foreign_host_gives_the_wrapper_no_process_of_its_own(
     start: Start, tmp_path: Path
 ) -> None:
     record = tmp_path / "record"

@@ -137,6 +137,19 @@ def test_m12_a_file_of_no_use_is_set_aside(tmp_path: Path, content: bytes) -> No
     assert list(Memory(tmp_path).turns) == [turn("b")]
 
 
+def test_m12_damage_does_not_bring_an_older_session_back(tmp_path: Path) -> None:
+    memory = Memory(tmp_path)
+    memory.add(turn("old"))
+    memory.start_over()
+    memory.add(turn("new"))
+    assert memory.file is not None
+    memory.file.write_bytes(b"garbage")
+    fresh = Memory(tmp_path)
+    assert fresh.messages == ()
+    again = Memory(tmp_path)
+    assert (again.messages, again.session_id) == ((), fresh.session_id)
+
+
 def test_m12_a_transcript_that_is_a_directory_does_not_stop_the_start(tmp_path: Path) -> None:
     (tmp_path / "0000000000001-x.jsonl").mkdir()
     assert Memory(tmp_path).messages == ()
@@ -157,6 +170,16 @@ def test_a_new_session_is_the_one_resumed(tmp_path: Path) -> None:
     memory.start_over()
     assert memory.messages == ()
     assert memory.session_id != old_id
+    assert Memory(tmp_path).session_id == memory.session_id
+    memory.add(turn("new"))
+    assert list(Memory(tmp_path).turns) == [turn("new")]
+
+
+def test_a_new_session_is_resumed_although_the_clock_was_set_back(tmp_path: Path) -> None:
+    path = written(tmp_path, turn("old"))
+    path.rename(path.with_name("9" + path.name[1:]))
+    memory = Memory(tmp_path)
+    memory.start_over()
     memory.add(turn("new"))
     assert list(Memory(tmp_path).turns) == [turn("new")]
 

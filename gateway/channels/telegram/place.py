@@ -20,10 +20,6 @@ class Place:
         chat_id, separator, thread_id = address.partition(":")
         return cls(chat_id=int(chat_id), thread_id=int(thread_id) if separator else None)
 
-    @property
-    def is_group(self) -> bool:
-        return self.chat_id < 0
-
     def without_topic(self) -> Self:
         """The chat as a whole."""
         return type(self)(chat_id=self.chat_id)

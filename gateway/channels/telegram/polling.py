@@ -75,7 +75,7 @@ class Poller:
                     raise ChannelSetupError(REFUSED_BOT) from None
                 bot = None  # asked once more before the channel gives up
                 await self._wait_after(error)
-            except (TelegramError, TimeoutError, StoreError, _NotReceivedError) as error:
+            except Exception as error:  # noqa: BLE001 - logged below; receiving goes on
                 await self._wait_after(error)
 
     async def _receive_batch(self, bot: BotIdentity, receive: Receive) -> None:
@@ -141,10 +141,14 @@ class Poller:
             case Conflict():
                 self._report(ChannelState.CONFLICT, CONFLICT)
                 self._log_failure("telegram_conflict", CONFLICT)
-            case _:
+            case TelegramError() | TimeoutError():
                 reason = f"Telegram cannot be reached: {describe(error)}"
                 self._report(ChannelState.DISCONNECTED, reason)
                 self._log_failure("telegram_unreachable", describe(error))
+            case _:
+                reason = f"receiving failed: {describe(error)}"
+                self._report(ChannelState.DISCONNECTED, reason)
+                self._log_failure("telegram_poll_failed", reason, defect=error)
         if isinstance(error, TimedOut | TimeoutError):
             await self._reconnect()
         await asyncio.sleep(self._pause(error))
@@ -156,10 +160,11 @@ class Poller:
         # Jitter, so that two pollers of one token do not keep in step.
         return min(self._timing.longest_wait, doubled) * random.uniform(0.8, 1.0)
 
-    def _log_failure(self, event: str, reason: str) -> None:
+    def _log_failure(self, event: str, reason: str, *, defect: Exception | None = None) -> None:
         """Log the first, second, fourth, eighth ... failure in a row."""
         if self._failures & (self._failures - 1) == 0:
-            log.warning(event, extra={"reason": reason, "failed_polls": self._failures})
+            extra = {"reason": reason, "failed_polls": self._failures}
+            log.warning(event, extra=extra, exc_info=defect)
 
     async def _take_webhook_away(self) -> None:
         try:
@@ -170,5 +175,6 @@ class Poller:
     async def _reconnect(self) -> None:
         try:
             await self._client.reconnect_polling()
-        except TimeoutError:
-            log.debug("telegram_connections_hang")
+        except Exception:
+            # Closing what is broken may fail in many ways, none of which matters.
+            log.debug("telegram_connections_not_closed", exc_info=True)

@@ -73,7 +73,8 @@ def read_clock(words: Words, index: int) -> Match | None:
     clock, *others = found.pieces
     if isinstance(clock, Fault) or others:
         return found
-    zone, end = read_zone_after(words, found.end)
+    end = found.end + (words.joined(found.end) in ("sharp", "precisely", "exactly"))
+    zone, end = read_zone_after(words, end)
     return Match(pieces=(clock, *zone), end=end)
 
 
@@ -96,9 +97,7 @@ def _read_written(words: Words, index: int, *, has_at: bool) -> Match | None:
 
 def _read_colon(words: Words, index: int, found: "re.Match[str]", *, has_at: bool) -> Match | None:
     hour, minute, second, fraction, mark, offset = found.groups()
-    end = index + 1
-    meridiem = MERIDIEM.get(mark or words.joined(end), "")
-    end += bool(meridiem and not mark)
+    meridiem, end = (MERIDIEM[mark], index + 1) if mark else _read_meridiem(words, index + 1)
     # 09:30, 17:30 and anything with seconds or an offset come from a 24-hour clock.
     if not meridiem and (hour.startswith("0") or second or offset or "h" in words.at(index)):
         meridiem = "24"
@@ -125,9 +124,7 @@ def _read_dotted(words: Words, index: int, *, has_at: bool) -> Match | None:
     found = _DOTTED.fullmatch(words.at(index))
     if found is None:
         return None
-    end = index + 1
-    meridiem = found[3] or MERIDIEM.get(words.joined(end), "")
-    end += bool(meridiem and not found[3])
+    meridiem, end = (found[3], index + 1) if found[3] else _read_meridiem(words, index + 1)
     is_first = index == 0 and _ends_or_connects(words, end)
     if not (has_at or meridiem or is_first):
         return None
@@ -210,8 +207,7 @@ def _finish(
     words: Words, index: int, hour: tuple[int, int], minutes: int, *, has_at: bool
 ) -> Match:
     value, end = hour
-    meridiem = MERIDIEM.get(words.joined(end), "")
-    end += bool(meridiem)
+    meridiem, end = _read_meridiem(words, end)
     said = words.said(index, end)
     if minutes < 0:
         minutes += 60
@@ -233,12 +229,20 @@ def _read_marked(words: Words, index: int, *, has_at: bool) -> Match | None:
     if not is_oclock and words.joined(end) == "o" and words.joined(end + 1) == "clock":
         is_oclock, end = True, end + 1
     end += is_oclock
-    meridiem = MERIDIEM.get(words.joined(end), "")
+    meridiem, end = _read_meridiem(words, end)
     if not (is_oclock or meridiem or (1 <= hour <= 12 and _is_before_part(words, end))):
         return None
-    end += bool(meridiem)
     clock = _clock(hour, 0, meridiem=meridiem, said=words.said(index, end), is_sure=has_at)
     return Match(pieces=(clock,), end=end)
+
+
+def _read_meridiem(words: Words, index: int) -> tuple[str, int]:
+    """Read "pm", "p.m." or "p m" at `index`, if it is there."""
+    word = words.joined(index)
+    if word in ("a", "p") and words.joined(index + 1) == "m":
+        return f"{word}m", index + 2
+    meridiem = MERIDIEM.get(word, "")
+    return meridiem, index + bool(meridiem)
 
 
 def _is_before_part(words: Words, index: int) -> bool:
@@ -255,11 +259,9 @@ def _read_hour_and_minutes(words: Words, index: int, *, has_at: bool) -> Match |
     minutes = read_number(words, index + 1) if words.joined(index + 1).isalpha() else None
     if minutes is None or not 1 <= hour <= 12 or not 10 <= minutes[0] <= 59:
         return None
-    end = minutes[1]
-    meridiem = MERIDIEM.get(words.joined(end), "")
+    meridiem, end = _read_meridiem(words, minutes[1])
     if not (has_at or meridiem):
         return None
-    end += bool(meridiem)
     said = words.said(index, end)
     clock = _clock(hour, minutes[0], meridiem=meridiem, said=said, is_sure=has_at)
     return Match(pieces=(clock,), end=end)

@@ -61,8 +61,13 @@ def read_day(words: Words, index: int) -> Match | None:
         or _read_weekday(words, start)
         or _read_date(words, start)
         or _read_month_end(words, start)
+        or _read_day_of_month(words, start, has_on=start > index)
     )
-    return found or _read_day_of_month(words, start, has_on=start > index)
+    if found is None or words.joined(found.end) not in ("week", "fortnight"):
+        return found
+    # "tomorrow week" is a week after tomorrow, in some places.
+    end = found.end + 1
+    return Match(pieces=(_which_day(words.said(start, end)),), end=end)
 
 
 def read_dated(words: Words, index: int) -> Match | None:
@@ -193,11 +198,8 @@ def _is_described(words: Words, index: int) -> bool:
 
 
 def _goes_on(words: Words, end: int) -> bool:
-    """Whether the words after make it another day: "friday week", "friday after next"."""
-    following = words.joined(end)
-    if following in ("week", "fortnight"):
-        return True
-    return following == "after" and words.joined(end + 1) in ("next", "that", "this")
+    """Whether the words after make it another day: "friday after next"."""
+    return words.joined(end) == "after" and words.joined(end + 1) in ("next", "that", "this")
 
 
 def _which_day(said: str) -> Fault:
@@ -269,6 +271,8 @@ def _read_day_of_month(words: Words, index: int, *, has_on: bool) -> Match | Non
         return Match(pieces=(_which_day(said),), end=end)
     if words.joined(end) in WEEKDAYS or words.joined(end) in UNITS or not 1 <= day <= 31:
         return Match(pieces=(_which_day(said),), end=end)
+    if words.joined(end) == "of" and words.joined(end + 2) == "month":
+        end += 3 if words.at(end + 1) in ("the", "this") else 0
     return Match(pieces=(DayOfMonth(day=day),), end=end)
 
 

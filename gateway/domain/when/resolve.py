@@ -38,6 +38,7 @@ LATENESS: Final = timedelta(seconds=60)
 _FAR: Final = timedelta(days=5 * 365 + 2)
 _YEARS: Final = 5
 _MORNING: Final = time(9)
+_MORNING_BEGINS: Final = 7
 _PART_TIMES: Final = {
     Part.MORNING: _MORNING,
     Part.AFTERNOON: time(15),
@@ -234,7 +235,9 @@ def _reading_note(clock: Clock, reading: time, is_today: bool, is_free: bool) ->
     if is_as_written and (is_today or not is_free):
         return None
     day = "" if not is_free else " today" if is_today else " tomorrow"
-    return f"I read {clock.said} as {reading:%H:%M}{day}"
+    is_night = not is_free and reading.hour < _MORNING_BEGINS and reading.hour == clock.hour
+    other = f"; write {clock.hour + 12}:{clock.minute:02} for the afternoon" if is_night else ""
+    return f"I read {clock.said} as {reading:%H:%M}{day}{other}"
 
 
 def _default_reading(part: Part | None) -> _Reading:

@@ -34,9 +34,12 @@ from gateway.domain.when.words import (
     UNITS,
     VAGUE_BEFORE,
     VAGUE_NOUNS,
+    VAGUE_TIMES,
 )
 
+_SAME: Final = frozenset({"same", "this", "usual", "that"})
 Reader = Callable[[Words, int], Match | None]
+_JOINING: Final = frozenset({":", ".", ";", "-", "–", "—"})
 _DOTTED: Final = re.compile(r"[0-9]{1,2}[.][0-9]{2}|[0-9]{1,2}[ap]")
 
 
@@ -78,7 +81,11 @@ def _read(words: Words, index: int, *, follows: bool) -> Match | None:
         if match is not None:
             return match
     if follows:
-        match = _read_part(words, index) or read_bare_hour(words, index)
+        match = (
+            _read_part(words, index)
+            or read_bare_hour(words, index)
+            or _read_vague_after(words, index)
+        )
         if match is not None:
             return match
     return read_suspect(words, index)
@@ -114,6 +121,10 @@ def _read_delay(words: Words, index: int) -> Match | None:
         return Match(pieces=(fault(UnclearReason.PAST, question),), end=end + 1)
     if following in ("from", "before", "after", "past", "until", "till"):
         return Match(pieces=(vague(words.said(index, end + 1)),), end=end + 1)
+    # "a week tomorrow", "a week on friday" count from that day.
+    day = None if words.is_parted(end) or not delay.days else read_day(words, end)
+    if day is not None:
+        return Match(pieces=(vague(words.said(index, day.end)),), end=day.end)
     return None
 
 
@@ -141,7 +152,7 @@ def _read_part_phrase(words: Words, index: int) -> Match | None:
     if phrase == ("at", "night"):
         return Match(pieces=(PartOfDay(part=Part.NIGHT),), end=index + 2)
     part = words.joined(index + 2)
-    if phrase == ("in", "the") and part in PARTS - {"night"}:
+    if phrase == ("in", "the") and part in PARTS:
         return Match(pieces=(PartOfDay(part=Part(part)),), end=index + 3)
     return None
 
@@ -210,12 +221,11 @@ def _read_limit(words: Words, index: int) -> Match | None:
 
 
 def _read_vague(words: Words, index: int) -> Match | None:
-    """Recognise "early tomorrow", "later today", "first thing tomorrow"."""
-    word = words.at(index)
+    """Recognise "early tomorrow", "later today", "first thing"."""
     end = index + 1
-    if word == "first" and words.joined(end) == "thing":
-        end += 1
-    elif word not in VAGUE_BEFORE:
+    if words.at(index) == "first" and words.joined(end) == "thing":
+        return Match(pieces=(vague(words.said(index, end + 1)),), end=end + 1)
+    if words.at(index) not in VAGUE_BEFORE:
         return None
     end += words.joined(end) == "on"
     end += words.joined(end) == "in"
@@ -223,6 +233,13 @@ def _read_vague(words: Words, index: int) -> Match | None:
     if match is None or isinstance(match.pieces[0], Clock):
         return None
     return Match(pieces=(vague(words.said(index, match.end)),), end=match.end)
+
+
+def _read_vague_after(words: Words, index: int) -> Match | None:
+    """Recognise "tomorrow early", "friday late"."""
+    if words.joined(index) not in VAGUE_BEFORE or not _ends_or_connects(words, index + 1):
+        return None
+    return Match(pieces=(vague(words.said(index - 1, index + 1)),), end=index + 1)
 
 
 def _ends_or_connects(words: Words, index: int) -> bool:
@@ -279,14 +296,21 @@ def _number_beside(words: Words, placed: Placed) -> tuple[int, int] | None:
     if words.joined(end) in ("or", "and", "to", "-", "–", "till", "until") and is_clock:
         number = None if words.is_parted(end + 1) else read_number(words, end + 1)
         return None if number is None else (placed.start, number[1])
-    if words.is_parted(end) or read_number(words, end) is None:
+    if is_clock and words.joined(end) == "past":
+        return placed.start, end + 1
+    if read_number(words, end) is None:
         return None
-    return end, end + 1
+    # Also "9: 30" and "9 - 10"; a comma or a new line begins something else.
+    is_joined = not words.is_parted(end)
+    gap = words.tokens[end - 1].gap.strip(" ")
+    return (end, end + 1) if is_joined or (is_clock and gap in _JOINING) else None
 
 
 def _may_be_clock(words: Words, index: int) -> bool:
     word = words.at(index)
     if _DOTTED.fullmatch(word):
+        return True
+    if word in VAGUE_TIMES or (word == "time" and words.at(index - 1) in _SAME):
         return True
     if word in VAGUE_NOUNS:
         before = words.at(index - 1)
@@ -302,4 +326,6 @@ def _may_be_part(words: Words, index: int) -> bool:
     if words.at(index) not in PARTS:
         return False
     before = "" if words.is_parted(index) else words.at(index - 1)
+    if before == "the" and words.at(index - 2) == "in":
+        return True
     return before not in {"good", "a", "the", "my", "our", "his", "her", "their", "your"}

@@ -7,11 +7,15 @@ from gateway.domain.when.amounts import read_amount, read_number
 from gateway.domain.when.pieces import Fault, Match, UnclearReason, fault
 from gateway.domain.when.tokens import Words, resembled
 from gateway.domain.when.words import (
+    CLOCK_WORDS,
     CONNECTORS,
+    DETERMINERS,
     HOLIDAYS,
     MONTHS,
+    NUMBERS,
     OTHER_TIME_WORDS,
     PARTS,
+    SEASONS,
     SHY_MONTHS,
     SHY_WEEKDAY_AFTER,
     SHY_WEEKDAY_BEFORE,
@@ -51,7 +55,7 @@ def left_over(said: str) -> Fault:
 
 def read_suspect(words: Words, index: int) -> Match | None:
     """Recognise a word or phrase at `index` that looks like time."""
-    for reader in (_read_passed, _read_span, _read_delay, _read_amount, _read_unknown_number):
+    for reader in _READERS:
         end = reader(words, index)
         if end is not None:
             question = vague if reader is _read_span else left_over
@@ -69,18 +73,50 @@ def _read_passed(words: Words, index: int) -> int | None:
 def _read_span(words: Words, index: int) -> int | None:
     """ "next week", "this month", "next december", "in december", "end of the week"."""
     word, following = words.at(index), words.joined(index + 1)
-    is_span = following in UNITS or following in MONTHS or following in PARTS
+    is_span = any(following in table for table in (UNITS, MONTHS, PARTS, SEASONS))
     if word in ("next", "this", "coming") and (is_span or following in ("weekend", "year")):
         return index + 2
-    if word in ("in", "of", "since", "by", "until", "during") and following in MONTHS:
-        return index + 2
+    if word in ("in", "of", "since", "by", "until", "during"):
+        end = index + 2 if following == "the" else index + 1
+        is_season = words.joined(end) in SEASONS
+        return end + 1 if is_season or following in MONTHS else _read_while(words, index)
     if word in ("end", "start", "beginning", "middle") and following == "of":
         place = index + 3 if words.joined(index + 2) in ("the", "this", "next") else index + 2
         place += words.joined(place) == "next"
         return place + 1 if words.joined(place) in UNITS or words.at(place) in MONTHS else None
-    if word == "in" and following in ("a", "the") and words.joined(index + 2) in VAGUE_DELAYS:
-        return index + 3
     return None
+
+
+def _read_while(words: Words, index: int) -> int | None:
+    """ "in a bit", "in a while"."""
+    phrase = (words.at(index), words.joined(index + 1))
+    is_while = phrase in (("in", "a"), ("in", "the")) and words.joined(index + 2) in VAGUE_DELAYS
+    return index + 3 if is_while else None
+
+
+def _read_feast(words: Words, index: int) -> int | None:
+    """ "on labor day", "mother's day", "on school days"."""
+    if words.at(index).endswith("'s") and words.joined(index + 1) == "day":
+        return index + 2
+    if words.at(index) != "on":
+        return None
+    for place in range(index + 1, index + 4):
+        word = words.joined(place)
+        if not word or word in CONNECTORS - DETERMINERS:
+            break
+        if word in ("day", "days", "birthday", "anniversary"):
+            return place + 1
+    return None
+
+
+def _read_half_clock(words: Words, index: int) -> int | None:
+    """ "half past", "quarter to", "nineish": a clock time without its hour, or nearly one."""
+    word, following = words.at(index), words.joined(index + 1)
+    if word in ("half", "quarter") and following in ("past", "to"):
+        return index + 2
+    base = word.removesuffix("ish")
+    is_nearly = base != word and (base in NUMBERS or base in CLOCK_WORDS or base in PARTS)
+    return index + 1 if is_nearly else None
 
 
 def _read_delay(words: Words, index: int) -> int | None:
@@ -107,7 +143,7 @@ def _read_amount(words: Words, index: int) -> int | None:
 
 def _read_unknown_number(words: Words, index: int) -> int | None:
     """ "at 9,30", "on 5", "1/2 hours", "5 hours and more": digits where a time is expected."""
-    word, following = words.at(index), words.joined(index + 1)
+    word, following = words.at(index), words.joined(index + 1).lstrip("-+~≈<>")
     if word in ("at", "@", "on") and following[:1].isnumeric():
         end = index + 2
         if word == "on" and not (words.is_parted(end) or words.at(end) in CONNECTORS):
@@ -118,6 +154,17 @@ def _read_unknown_number(words: Words, index: int) -> int | None:
         return index + 2
     is_odd_digit = any(letter.isnumeric() and not letter.isascii() for letter in word)
     return index + 1 if is_odd_digit and len(word) <= 8 else None
+
+
+_READERS: Final = (
+    _read_passed,
+    _read_span,
+    _read_feast,
+    _read_delay,
+    _read_amount,
+    _read_half_clock,
+    _read_unknown_number,
+)
 
 
 def _read_misspelt(words: Words, index: int) -> Match | None:
@@ -149,12 +196,9 @@ def _is_time_word(words: Words, index: int, word: str) -> bool:
         return words.at(index - 1) in ("next", "this", "mid")
     if word == "new":
         return words.joined(index + 1) in ("year's", "years", "year")
-    if word == "birthday":
-        return words.at(index - 2) == "on"
     known = (MONTHS, WEEKDAYS, TODAY_SHIFTS, TONIGHT, HOLIDAYS, OTHER_TIME_WORDS)
     is_known = any(base in table or word in table for table in known)
-    is_noon = base in ("noon", "midday", "midnight")
-    return is_known or is_noon or _LOOKS_LIKE_CLOCK.fullmatch(word) is not None
+    return is_known or base in CLOCK_WORDS or _LOOKS_LIKE_CLOCK.fullmatch(word) is not None
 
 
 def _has_time_part(word: str) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from gateway.domain.when.words import ORDINARY, SPELLABLE
+from gateway.domain.when.words import CLOCK_PARTS, ORDINARY, SPELLABLE
 
 # A quoted span or a web address is text, whatever it says. Closing marks are looked for on the
 # same line only.
@@ -15,7 +15,7 @@ _QUOTED: Final = re.compile(
     r'"[^"\n]+"|“[^“”\n]+”|„[^„“”\n]+[“”]|«[^«»\n]+»|'
     r"(?<![^\s,;:(])['‘][^'‘’\n]+['’](?![^\s,.;:!?)])"
 )
-_CORE: Final = re.compile(r"(?:[^\s,;!?()\[\]{}\"“”„«»…—*]|(?<=\d),(?=\d))+")
+_CORE: Final = re.compile(r"(?:[^\s,;!?()\[\]{}\"“”„«»…—*]|(?<=\d)[,;](?=\d))+")
 _BREAK: Final = re.compile(r"[,;:.!?()\n—…]|\s-\s")
 _STRIP_LEFT, _STRIP_RIGHT = "'‘’_`.:–", "'‘’_`.:–-"
 # Controls and format marks (right-to-left marks, joiners) that a client may put into a word.
@@ -28,7 +28,7 @@ _INVISIBLE: Final = re.compile(
 class Token:
     """One word: `sentence[start:end]`, and its normalised form for look-ups.
 
-    `ends` tells that punctuation or a new line follows; `is_quoted` that it is a whole quoted
+    `gap` is what stands between it and the next word; `is_quoted` that it is a whole quoted
     span or web address, never to be read as time.
     """
 
@@ -36,8 +36,13 @@ class Token:
     end: int
     raw: str
     word: str
-    ends: bool
+    gap: str
     is_quoted: bool
+
+    @property
+    def ends(self) -> bool:
+        """Whether punctuation or a new line follows."""
+        return _BREAK.search(self.gap) is not None
 
 
 class Words:
@@ -61,7 +66,7 @@ class Words:
 
     def only(self, index: int, word: str) -> "Words":
         """A sentence of the one word at `index`, read as `word`."""
-        return Words([replace(self.tokens[index], word=word, ends=True)])
+        return Words([replace(self.tokens[index], word=word, gap="\n")])
 
     def is_parted(self, index: int) -> bool:
         """Whether a sentence edge or punctuation stands before the word at `index`."""
@@ -86,7 +91,7 @@ def read_words(sentence: str) -> Words:
                 end=end,
                 raw=raw,
                 word=raw.replace("’", "'").lower(),
-                ends=_BREAK.search(sentence, end, following) is not None,
+                gap=sentence[end:following],
                 is_quoted=is_quoted,
             )
         )
@@ -108,7 +113,19 @@ def _plain_spans(sentence: str, start: int, end: int) -> Iterator[tuple[int, int
         left = len(text) - len(text.lstrip(_STRIP_LEFT))
         right = len(text.rstrip(_STRIP_RIGHT))
         if left < right and _INVISIBLE.sub("", text):
-            yield core.start() + left, core.start() + right, False
+            yield from _parts(text, left, right, offset=core.start())
+
+
+def _parts(text: str, left: int, right: int, *, offset: int) -> Iterator[tuple[int, int, bool]]:
+    """The word itself, or its parts where a spelt-out clock time is hyphenated: nine-thirty."""
+    parts = text[left:right].split("-")
+    if len(parts) == 1 or any(part.lower() not in CLOCK_PARTS for part in parts):
+        yield offset + left, offset + right, False
+        return
+    start = offset + left
+    for part in parts:
+        yield start, start + len(part), False
+        start += len(part) + 1
 
 
 def _without_one(word: str) -> set[str]:

@@ -36,6 +36,8 @@ TENS: Final[dict[str, int]] = {
     "sixty": 60,
     "ninety": 90,
 }
+# Words that a hyphen may join to a clock time: "nine-thirty", "half-past-five".
+CLOCK_PARTS: Final = frozenset({"half", "quarter", "past", "to", *NUMBERS, *TENS})
 ORDINALS: Final[dict[str, int]] = {
     "first": 1,
     "second": 2,
@@ -199,7 +201,8 @@ CLOCK_PREPOSITIONS: Final = frozenset({"at", "@"})
 ROUGHLY: Final = _words("about around approximately roughly circa exactly")
 # In front of a time, and saying that it is a limit or a span, not a moment.
 LIMITS: Final = _words(
-    "by before after until till til since from between within past through during not except unless"
+    "by before after until till til since from between within past through during not except "
+    "unless than starting beginning ending due"
 )
 # After a time, these begin the reminder's text: "at 5 about the cake".
 CONNECTORS: Final = _words(
@@ -211,6 +214,11 @@ VAGUE_NOUNS: Final = _words(
     "lunch lunchtime breakfast dinner dinnertime supper teatime tea bedtime bed dawn sunrise "
     "sunset dusk daybreak nightfall eod cob work school closing opening"
 )
+# These mean a time of day also without "at" before them.
+VAGUE_TIMES: Final = _words(
+    "lunchtime dinnertime teatime bedtime dawn sunrise sunset dusk daybreak nightfall eod cob"
+)
+SEASONS: Final = _words("spring summer autumn fall winter")
 VAGUE_DELAYS: Final = _words("bit while moment jiffy sec tick")
 
 REPEATING: Final = _words(
@@ -228,8 +236,8 @@ HOLIDAYS: Final = _words(
 )
 # Words that speak of time and that no rule above can turn into a moment.
 OTHER_TIME_WORDS: Final = _words(
-    "yesterday fortnight fortnights weekend weekday overmorrow noonish lunchtime am pm o'clock "
-    "oclock nowadays"
+    "yesterday fortnight fortnights weekend weekday overmorrow noonish payday am pm a.m p.m o'clock "
+    "oclock"
 )
 ZONE_ABBREVIATIONS: Final = _words(
     "est edt cst cdt mst mdt pst pdt cet cest eet eest wet west bst ist jst kst hkt sgt aest aedt "

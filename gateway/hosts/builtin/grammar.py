@@ -6,6 +6,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from gateway.domain.when import Found, Unclear, Understood, find_when
+from gateway.domain.when.tidy import tidy
 from gateway.hosts.builtin import phrases
 from gateway.hosts.builtin.intents import (
     AskBack,
@@ -107,6 +108,8 @@ def _remind(message: str, *, now: datetime, zone: ZoneInfo) -> Intent | None:
     if phrases.AGAIN.search(after):
         return AskBack(question=_ONE_BY_ONE)
     lead = phrases.POLITE.sub(" ", before).strip(" ,;:")
+    if _without_time(lead, now=now, zone=zone):
+        lead = before.strip(" ,;:")
     rest = _as_delay(head.group(), after)
     sentence = f"{lead}, {rest}" if lead else rest
     found = find_when(sentence, now=now, zone=zone)
@@ -151,9 +154,10 @@ def _default_text(head: str) -> str:
 
 def _without_time(part: str, *, now: datetime, zone: ZoneInfo) -> str:
     """What a part of the message says besides the time."""
-    found = find_when(f"x, {part}", now=now, zone=zone)
-    text = part if found is None else found.rest.removeprefix("x")
-    return phrases.POLITE_AFTER.sub("", text, count=1).strip(" ,;:")
+    found = find_when(part, now=now, zone=zone)
+    text = tidy(part) if found is None else found.rest
+    text = tidy(phrases.NAMED.sub("", phrases.POLITE_AFTER.sub("", text, count=1), count=1))
+    return text if text.strip(" .!?") else ""
 
 
 def _assemble(found: Found | None, texts: list[str], *, default: str) -> Intent:
@@ -170,9 +174,11 @@ def _assemble(found: Found | None, texts: list[str], *, default: str) -> Intent:
 
 
 def _when(text: str) -> str:
+    # What begins like a time that was not understood would make a garbled example.
+    shown = "call mum" if phrases.NO_EXAMPLE.match(text) else _shown(text)
     return (
         "When shall I remind you? Send it all in one message, for example: remind me tomorrow at "
-        f"9:00 to {_shown(text)}"
+        f"9:00 to {shown}"
     )
 
 
@@ -191,6 +197,7 @@ def _without_head(message: str, *, now: datetime, zone: ZoneInfo) -> Intent | No
         return None
     if isinstance(found.when, Understood) and ellipsis and re.search(r"\sto\s", message):
         return Remind(text=found.rest, when=found.when)
-    if isinstance(found.when, Unclear) or len(message) > _MAX_SHOWN:
+    is_statement = phrases.STATEMENT.match(message) is not None
+    if isinstance(found.when, Unclear) or len(message) > _MAX_SHOWN or is_statement:
         return None
     return AskBack(question=f"If that is to be a reminder, write: remind me to {_shown(message)}")

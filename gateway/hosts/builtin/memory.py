@@ -65,4 +65,5 @@ class Memory:
     def start_over(self) -> None:
         """Begin a new session; the file of the old one stays."""
         self._transcript = start_transcript(self._directory)
+        self._transcript.begin()
         self._summary, self._turns = None, ()

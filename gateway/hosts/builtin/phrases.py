@@ -226,6 +226,15 @@ LIST_PREFIX: Final = _typed(
 )
 # "and in an hour to call mum": the rest of an earlier request.
 ELLIPSIS: Final = _typed(r"^(?:and|also|then|plus)\b[\s,:]{0,5}(?:also\b\s?)?")
+# Before the text of a reminder: 'a reminder named "call Bob"'.
+NAMED: Final = _typed(
+    r"^(?:named|called|titled|saying|which says|that says|with the (?:text|name|title))\b[\s:]*"
+)
+NO_EXAMPLE: Final = _typed(
+    r"(?:at|on|in|when|after|before|around|about|by|asap|if|once|later)\b|\W|\d"
+)
+# Something told, not something to do.
+STATEMENT: Final = _typed(r"(?:i|he|she|we|it|they|you|there|this|that|my|the|is|are)\b|i['’]")
 
 UNFINISHED: Final[tuple[tuple["re.Pattern[str]", Feature], ...]] = (
     (re.compile(r"snooze\b|(?:remind me |again )?later$"), Feature.SNOOZE),

@@ -18,6 +18,7 @@ from gateway.hosts.builtin.messages import Turn, turn_from_json, turn_to_json
 
 _VERSION = 1
 _SUFFIX = ".jsonl"
+_STAMP_DIGITS = 19  # nanoseconds since 1970
 log = logging.getLogger(__name__)
 
 
@@ -31,7 +32,7 @@ class Contents:
 
 
 class Transcript:
-    """One session's file. It appears with the first entry; without a directory it never does.
+    """One session's file. It appears with the first entry, or when begun; without a path, never.
 
     A disk that fails costs the memory of a restart, not the reply: it is logged and lived with.
     """
@@ -40,14 +41,13 @@ class Transcript:
         self.session_id = session_id
         self.path = path
 
+    def begin(self) -> None:
+        """Write the file without an entry, so that no older session is resumed in its place."""
+        self._add([])
+
     def append(self, turn: Turn) -> None:
         """Add a completed turn; it is on the disk when this returns."""
-        if self.path is None:
-            return
-        try:
-            _append(self.path, [turn_to_json(turn)], self._header())
-        except OSError as error:
-            log.warning("transcript_not_written: %s", error.strerror)
+        self._add([turn_to_json(turn)])
 
     def rewrite(self, *, summary: str, turns: Iterable[Turn]) -> None:
         """Replace all entries by a summary and the turns that stay."""
@@ -57,6 +57,14 @@ class Transcript:
         entries += [turn_to_json(turn) for turn in turns]
         try:
             _replace(self.path, [self._header(), *entries])
+        except OSError as error:
+            log.warning("transcript_not_written: %s", error.strerror)
+
+    def _add(self, entries: list[JsonObject]) -> None:
+        if self.path is None:
+            return
+        try:
+            _append(self.path, entries, self._header())
         except OSError as error:
             log.warning("transcript_not_written: %s", error.strerror)
 
@@ -72,7 +80,12 @@ class Transcript:
 def start_transcript(directory: Path | None) -> Transcript:
     """Return a new session's transcript."""
     session_id = uuid4().hex
-    path = None if directory is None else directory / f"{_now_ms():013d}-{session_id}{_SUFFIX}"
+    if directory is None:
+        return Transcript(session_id=session_id, path=None)
+    # The newest file is the one resumed, also after the clock was set back.
+    newest = _newest(directory)
+    stamp = max(time.time_ns(), 0 if newest is None else _stamp(newest) + 1)
+    path = directory / f"{stamp:0{_STAMP_DIGITS}d}-{session_id}{_SUFFIX}"
     return Transcript(session_id=session_id, path=path)
 
 
@@ -84,12 +97,13 @@ def resume_transcript(directory: Path | None) -> tuple[Transcript, Contents]:
     """
     path = None if directory is None else _newest(directory)
     contents = None if path is None else _load(path)
-    if path is not None and contents is None:
+    if path is not None and contents is not None:
+        return Transcript(session_id=contents.session_id, path=path), contents
+    started = start_transcript(directory)
+    if path is not None:
+        started.begin()
         _set_aside(path)
-    if path is None or contents is None:
-        started = start_transcript(directory)
-        return started, Contents(session_id=started.session_id)
-    return Transcript(session_id=contents.session_id, path=path), contents
+    return started, Contents(session_id=started.session_id)
 
 
 def _newest(directory: Path) -> Path | None:
@@ -97,6 +111,11 @@ def _newest(directory: Path) -> Path | None:
         return max(directory.glob(f"*{_SUFFIX}"), default=None)
     except OSError:
         return None
+
+
+def _stamp(path: Path) -> int:
+    digits = path.name[:_STAMP_DIGITS]
+    return int(digits) if digits.isdecimal() else 0
 
 
 def _load(path: Path) -> Contents | None:
