@@ -43,7 +43,8 @@ class Places:
 
     def make_private(self) -> None:
         """Make the folders that sockets need, for our own user alone."""
-        self.tool_socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (self.tool_socket.parent, self.sessions):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def _socket(self, name: str) -> Path:
         direct = self.directory.absolute() / name

@@ -6,7 +6,17 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    bindparam,
+    delete,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from gateway.domain.chunking import RichText
 from gateway.domain.delivery import (
@@ -21,9 +31,28 @@ from gateway.domain.schedule import to_millis
 from gateway.store.database import Topic, Transaction
 from gateway.store.events import record_event, save_move
 from gateway.store.reminders import settle_jobs
-from gateway.store.schema import chats, chunks, deliveries
+from gateway.store.schema import (
+    DELIVERY_IS_OPEN,
+    DELIVERY_IS_PENDING,
+    chats,
+    chunks,
+    deliveries,
+)
 
-OPEN_STATES = (DeliveryState.PENDING, DeliveryState.SENDING)
+_INSERT_DELIVERY = insert(deliveries).returning(deliveries.c.id)
+_INSERT_CHUNK = insert(chunks)
+_TOUCHED = (
+    select(chunks.c.id)
+    .where(
+        chunks.c.delivery_id == bindparam("delivery"),
+        (chunks.c.state != ChunkState.PENDING) | (chunks.c.unknowns + chunks.c.unanswered > 0),
+    )
+    .limit(1)
+)
+
+
+BLANK = "blank"
+"""Reason of a delivery whose text has nothing to show."""
 
 
 class EndReason(StrEnum):
@@ -58,17 +87,16 @@ def store_delivery(tx: Transaction, new: NewDelivery, *, now: datetime) -> Deliv
     """Store a delivery with all its chunks."""
     state = DeliveryState.PENDING if new.chunks else DeliveryState.SUPPRESSED
     delivery = tx.connection.execute(
-        insert(deliveries)
-        .values(
-            chat_key=str(new.chat),
-            kind=new.kind,
-            state=state,
-            reason=new.reason,
-            text=new.text,
-            created_at=to_millis(now),
-            settled_at=None if new.chunks else to_millis(now),
-        )
-        .returning(deliveries.c.id)
+        _INSERT_DELIVERY,
+        {
+            "chat_key": str(new.chat),
+            "kind": new.kind,
+            "state": state,
+            "reason": new.reason,
+            "text": new.text,
+            "created_at": to_millis(now),
+            "settled_at": None if new.chunks else to_millis(now),
+        },
     ).scalar_one()
     _store_chunks(tx.connection, DeliveryId(delivery), new.chunks)
     record_event(tx.connection, deliveries, delivery, (None, state), now=now, reason=new.reason)
@@ -77,11 +105,34 @@ def store_delivery(tx: Transaction, new: NewDelivery, *, now: datetime) -> Deliv
     return DeliveryId(delivery)
 
 
-def recut(tx: Transaction, delivery: DeliveryId, text: str, pieces: tuple[RichText, ...]) -> None:
-    """Replace the text of a delivery of which nothing was tried yet."""
+def store_silence(tx: Transaction, chat: ChatKey, *, reason: str, now: datetime) -> DeliveryId:
+    """The delivery row of a turn's end that has nothing to send."""
+    nothing = NewDelivery(chat=chat, kind=DeliveryKind.REPLY, text="", chunks=(), reason=reason)
+    return store_delivery(tx, nothing, now=now)
+
+
+def is_touched(connection: Connection, delivery: DeliveryId) -> bool:
+    """Whether anything of the delivery is on the wire, or may have arrived."""
+    return connection.execute(_TOUCHED, {"delivery": delivery}).first() is not None
+
+
+def recut(
+    tx: Transaction,
+    delivery: DeliveryId,
+    text: str,
+    pieces: tuple[RichText, ...],
+    *,
+    now: datetime,
+) -> None:
+    """Replace the text of an untouched pending delivery; a blank one ends as suppressed."""
     tx.connection.execute(delete(chunks).where(chunks.c.delivery_id == delivery))
     tx.connection.execute(update(deliveries).where(deliveries.c.id == delivery).values(text=text))
     _store_chunks(tx.connection, delivery, pieces)
+    if not pieces:
+        move = (DeliveryState.PENDING, DeliveryState.SUPPRESSED)
+        values = {"reason": BLANK, "settled_at": to_millis(now)}
+        save_move(tx.connection, deliveries, delivery, move, values, now=now)
+        settle_jobs(tx, delivery, DeliveryState.SUPPRESSED, now=now)
 
 
 def drop_open(
@@ -99,7 +150,7 @@ def drop_open(
     rows = tx.connection.execute(
         select(deliveries.c.id, deliveries.c.state).where(
             deliveries.c.chat_key == str(chat),
-            deliveries.c.state.in_(OPEN_STATES),
+            DELIVERY_IS_OPEN,
             deliveries.c.kind.in_(kinds),
         )
     ).all()
@@ -129,7 +180,7 @@ def release_channel(tx: Transaction, channel: ChannelName) -> int:
     waiting = (
         select(deliveries.c.id)
         .join(chats, chats.c.chat_key == deliveries.c.chat_key)
-        .where(deliveries.c.state == DeliveryState.PENDING, chats.c.channel == channel)
+        .where(DELIVERY_IS_PENDING, chats.c.channel == channel)
     )
     result = tx.connection.execute(
         update(chunks)
@@ -149,7 +200,7 @@ def _store_chunks(
     if not pieces:
         return
     connection.execute(
-        insert(chunks),
+        _INSERT_CHUNK,
         [
             {
                 "delivery_id": delivery,

@@ -5,14 +5,14 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection, func, select
 
-from gateway.domain.delivery import DeliveryId, DeliveryKind, DeliveryState
+from gateway.domain.delivery import DeliveryId, DeliveryKind
 from gateway.domain.job import one_line
 from gateway.domain.message import ChatKey
 from gateway.domain.schedule import from_millis, local_time, to_millis
 from gateway.store.database import Transaction
 from gateway.store.deliveries import Cut, NewDelivery, recut, store_delivery
 from gateway.store.events import moment
-from gateway.store.schema import deliveries, messages
+from gateway.store.schema import DELIVERY_IS_PENDING, deliveries, messages
 
 TOO_OLD = "too_old"
 _NAMED = 5
@@ -53,7 +53,7 @@ def note_too_old(tx: Transaction, chat: ChatKey, cut: Cut, *, timezone: str, now
         select(deliveries.c.id, deliveries.c.created_at).where(
             deliveries.c.chat_key == str(chat),
             deliveries.c.kind == DeliveryKind.NOTICE,
-            deliveries.c.state == DeliveryState.PENDING,
+            DELIVERY_IS_PENDING,
             deliveries.c.reason == TOO_OLD,
             deliveries.c.attempts == 0,
         )
@@ -84,7 +84,7 @@ def note_too_old(tx: Transaction, chat: ChatKey, cut: Cut, *, timezone: str, now
     )
     pieces = cut(text, is_markdown=False)
     if waiting is not None:
-        recut(tx, DeliveryId(waiting.id), text, pieces)
+        recut(tx, DeliveryId(waiting.id), text, pieces, now=now)
         return
     notice = NewDelivery(
         chat=chat, kind=DeliveryKind.NOTICE, text=text, chunks=pieces, reason=TOO_OLD

@@ -40,7 +40,7 @@ def _one_of(column: str, values: type[StrEnum]) -> CheckConstraint:
 
 def stands_in(column: ColumnElement[str], *states: StrEnum) -> ColumnElement[bool]:
     """`column IN (states)`, written out: with bound values no partial index can be used."""
-    written = [literal_column(f"'{state}'") for state in states]
+    written: list[ColumnElement[str]] = [literal_column(f"'{state}'") for state in states]
     return column == written[0] if len(written) == 1 else column.in_(written)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select, true, update
+from sqlalchemy import Connection, Row, bindparam, func, select, update
 
 from gateway.domain.chunking import RichText
 from gateway.domain.delivery import (
@@ -22,35 +22,57 @@ from gateway.domain.delivery import (
     Verdict,
     is_expired,
     judge,
-    settled_state,
 )
-from gateway.domain.job import one_line, reminder_text
+from gateway.domain.job import reminder_text
 from gateway.domain.message import ChannelName, ChatKey
 from gateway.domain.schedule import to_millis
 from gateway.store.chats import move_chat, set_reachable
-from gateway.store.database import Topic, Transaction
+from gateway.store.database import Transaction
 from gateway.store.deliveries import (
-    OPEN_STATES,
     Cut,
     EndReason,
-    NewDelivery,
     drop_chunks,
     drop_delivery,
     drop_open,
     is_open_chunk,
     recut,
-    store_delivery,
 )
 from gateway.store.events import moment, save_move
-from gateway.store.reminders import due_reminders, settle_jobs
-from gateway.store.schema import chats, chunks, deliveries
+from gateway.store.reminders import due_reminders
+from gateway.store.schema import DELIVERY_IS_OPEN, DELIVERY_IS_PENDING, chats, chunks, deliveries
+from gateway.store.settling import move_on
 
 MAX_LOOKAHEAD = 50
 """How many open deliveries of a chat are looked at for one that may go out now."""
 
-_NAMED_TEXT = 120
 _STOPPING = frozenset(EndReason)
-_TAKEN_BACK = _STOPPING - {EndReason.EXPIRED}
+
+_PLACE = select(chats.c.address, chats.c.unreachable_since).where(
+    chats.c.chat_key == bindparam("chat")
+)
+_HEADS = (
+    select(deliveries.c.id, func.min(chunks.c.number).label("number"))
+    .join(chunks, chunks.c.delivery_id == deliveries.c.id)
+    .where(deliveries.c.chat_key == bindparam("chat"), DELIVERY_IS_OPEN, is_open_chunk())
+    .group_by(deliveries.c.id)
+    .order_by(deliveries.c.id)
+    .limit(MAX_LOOKAHEAD)
+    .subquery()
+)
+_CANDIDATES = (
+    select(
+        chunks,
+        deliveries.c.kind,
+        deliveries.c.state.label("delivery_state"),
+        deliveries.c.text.label("delivery_text"),
+    )
+    .join(_HEADS, (_HEADS.c.id == chunks.c.delivery_id) & (_HEADS.c.number == chunks.c.number))
+    .join(deliveries, deliveries.c.id == chunks.c.delivery_id)
+    .order_by(chunks.c.delivery_id)
+)
+_ON_THE_WIRE = select(
+    deliveries.c.chat_key, deliveries.c.reason, deliveries.c.attempts, deliveries.c.answered_at
+).where(deliveries.c.id == bindparam("delivery"))
 
 Admits = Callable[[Connection, ChatKey], bool]
 """Whether a chat is (still) allowed."""
@@ -89,20 +111,15 @@ def begin_send(tx: Transaction, chat: ChatKey, rules: SendRules, *, now: datetim
     if not rules.admits(connection, chat):
         drop_open(tx, chat, kinds=tuple(DeliveryKind), reason=EndReason.NOT_ALLOWED, now=now)
         return Wait(until=None)
-    row = connection.execute(
-        select(chats.c.address, chats.c.unreachable_since).where(chats.c.chat_key == str(chat))
-    ).one()
+    row = connection.execute(_PLACE, {"chat": str(chat)}).one()
     if row.unreachable_since is not None:
         return Wait(until=None)
-    candidate = _next_candidate(connection, chat, now=now)
-    if isinstance(candidate, Wait):
-        return candidate
-    if candidate.kind == DeliveryKind.REMINDER and not _was_tried(candidate):
-        if not _compose_reminder(tx, candidate, rules.cut, now=now):
-            return begin_send(tx, chat, rules, now=now)
+    while True:
         candidate = _next_candidate(connection, chat, now=now)
         if isinstance(candidate, Wait):
             return candidate
+        if not _bring_up_to_date(tx, candidate, rules.cut, now=now):
+            break
     return _put_on_wire(tx, candidate, address=row.address, account=rules.account, now=now)
 
 
@@ -111,7 +128,7 @@ def finish_send(
 ) -> Verdict:
     """T5: note what became of a chunk on the wire, and settle its delivery with the last one."""
     connection = tx.connection
-    row = connection.execute(select(deliveries).where(deliveries.c.id == sent.delivery)).one()
+    row = connection.execute(_ON_THE_WIRE, {"delivery": sent.delivery}).one()
     chat = ChatKey.parse(row.chat_key)
     if isinstance(outcome, Moved):
         move_chat(tx, chat.channel, _base_address(sent.address), outcome.to, now=now)
@@ -122,21 +139,18 @@ def finish_send(
     answered_at = row.answered_at
     if answered_at is None and verdict.was_answered:
         answered_at = to_millis(now)
-    connection.execute(
-        update(deliveries)
-        .where(deliveries.c.id == sent.delivery)
-        .values(
-            attempts=row.attempts + (verdict.attempts - sent.chunk.attempts),
-            answered_at=answered_at,
-        )
-    )
     end = row.reason if row.reason in _STOPPING else None
     has_failed = verdict.is_open and verdict.was_answered and verdict.reason is not None
     if has_failed and is_expired(answered_at=moment(answered_at), now=now, expiry=rules.expiry):
         end = end or EndReason.EXPIRED
     if end is not None:
         drop_chunks(connection, sent.delivery, now=now)
-    _settle(tx, sent.delivery, chat, reason=end or verdict.reason, rules=rules, now=now)
+    progress = {
+        "attempts": row.attempts + (verdict.attempts - sent.chunk.attempts),
+        "answered_at": answered_at,
+        "reason": end or verdict.reason,
+    }
+    move_on(tx, sent.delivery, chat, progress, rules.cut, now=now)
     return verdict
 
 
@@ -163,90 +177,11 @@ def _save_verdict(connection: Connection, chunk: Chunk, verdict: Verdict, *, now
     )
 
 
-def _settle(
-    tx: Transaction,
-    delivery: DeliveryId,
-    chat: ChatKey,
-    *,
-    reason: str | None,
-    rules: SendRules,
-    now: datetime,
-) -> None:
-    """Move a delivery whose chunk came back: on to the next chunk, or to its end."""
-    end = _move_on(tx, delivery, chat, reason=reason, now=now)
-    if end is None:
-        return
-    settle_jobs(tx, delivery, end, now=now)
-    if end is DeliveryState.SENT:
-        _name_lost(tx, chat, rules.cut, now=now)
-
-
-def _move_on(
-    tx: Transaction, delivery: DeliveryId, chat: ChatKey, *, reason: str | None, now: datetime
-) -> DeliveryState | None:
-    rows = tx.connection.execute(
-        select(chunks.c.state, chunks.c.reason, is_open_chunk().label("is_open"))
-        .where(chunks.c.delivery_id == delivery)
-        .order_by(chunks.c.number)
-    ).all()
-    tx.touch(Topic.DELIVERIES, chat)
-    if any(row.is_open for row in rows):
-        back = (DeliveryState.SENDING, DeliveryState.PENDING)
-        save_move(tx.connection, deliveries, delivery, back, {"reason": reason}, now=now)
-        return None
-    end = settled_state([ChunkState(row.state) for row in rows])
-    if end is DeliveryState.SENT:
-        reason = None
-    elif end is not DeliveryState.DROPPED:
-        reason = next(row.reason or row.state for row in rows if row.state != ChunkState.SENT)
-    is_lost = end is not DeliveryState.SENT and reason not in _TAKEN_BACK
-    values = {"reason": reason, "settled_at": to_millis(now), "owes_notice": is_lost}
-    move = (DeliveryState.SENDING, end)
-    save_move(tx.connection, deliveries, delivery, move, values, now=now)
-    return end
-
-
-def _name_lost(tx: Transaction, chat: ChatKey, cut: Cut, *, now: datetime) -> None:
-    """Something got through: tell the chat what did not, before."""
-    lost = (deliveries.c.chat_key == str(chat), deliveries.c.owes_notice == true())
-    rows = tx.connection.execute(select(deliveries.c.id, deliveries.c.text).where(*lost)).all()
-    if not rows:
-        return
-    tx.connection.execute(update(deliveries).where(*lost).values(owes_notice=False))
-    lines = "\n".join(f"• {one_line(row.text, limit=_NAMED_TEXT)}" for row in rows)
-    text = f"Earlier, this did not get through to you (or not all of it):\n{lines}"
-    notice = NewDelivery(
-        chat=chat, kind=DeliveryKind.NOTICE, text=text, chunks=cut(text, is_markdown=False)
-    )
-    store_delivery(tx, notice, now=now)
-
-
 def _next_candidate(connection: Connection, chat: ChatKey, *, now: datetime) -> Row[Any] | Wait:
     """The first chunk that may go out: chunks never overtake within a delivery, a delivery that
     waits lets later ones pass, and a rate limit holds the whole chat.
     """
-    heads = (
-        select(chunks.c.delivery_id, func.min(chunks.c.number).label("number"))
-        .join(deliveries, deliveries.c.id == chunks.c.delivery_id)
-        .where(
-            deliveries.c.chat_key == str(chat),
-            deliveries.c.state.in_(OPEN_STATES),
-            is_open_chunk(),
-        )
-        .group_by(chunks.c.delivery_id)
-        .order_by(chunks.c.delivery_id)
-        .limit(MAX_LOOKAHEAD)
-        .subquery()
-    )
-    rows = connection.execute(
-        select(chunks, deliveries.c.kind, deliveries.c.state.label("delivery_state"))
-        .join(
-            heads,
-            (heads.c.delivery_id == chunks.c.delivery_id) & (heads.c.number == chunks.c.number),
-        )
-        .join(deliveries, deliveries.c.id == chunks.c.delivery_id)
-        .order_by(chunks.c.delivery_id)
-    ).all()
+    rows = connection.execute(_CANDIDATES, {"chat": str(chat)}).all()
     if any(row.state == ChunkState.SENDING for row in rows):
         return Wait(until=None)
     at = to_millis(now)
@@ -272,7 +207,7 @@ def recover_sends(
         .join(deliveries, deliveries.c.id == chunks.c.delivery_id)
         .join(chats, chats.c.chat_key == deliveries.c.chat_key)
         .where(
-            deliveries.c.state == DeliveryState.SENDING,
+            DELIVERY_IS_OPEN,
             chunks.c.state == ChunkState.SENDING,
             chats.c.channel.in_(channels),
         )
@@ -295,7 +230,7 @@ def mark_channel_down(tx: Transaction, chat: ChatKey) -> None:
         update(deliveries)
         .where(
             deliveries.c.chat_key == str(chat),
-            deliveries.c.state == DeliveryState.PENDING,
+            DELIVERY_IS_PENDING,
             deliveries.c.reason.is_(None),
         )
         .values(reason=NotSentReason.CHANNEL_DOWN)
@@ -310,27 +245,28 @@ def open_delivery_chats(
         select(deliveries.c.chat_key)
         .distinct()
         .join(chats, chats.c.chat_key == deliveries.c.chat_key)
-        .where(deliveries.c.state.in_(OPEN_STATES), chats.c.channel.in_(channels))
+        .where(DELIVERY_IS_OPEN, chats.c.channel.in_(channels))
     ).scalars()
     return tuple(ChatKey.parse(key) for key in rows)
 
 
-def _compose_reminder(tx: Transaction, row: Row[Any], cut: Cut, *, now: datetime) -> bool:
-    """Write the reminder as it is true now: late lines say so, cancelled ones are gone.
+def _bring_up_to_date(tx: Transaction, row: Row[Any], cut: Cut, *, now: datetime) -> bool:
+    """Write a reminder as it is true now: late lines say so, cancelled ones are gone.
 
-    False = no line was left, and the delivery is dropped.
+    True = it was cut again, or ended since nothing of it is left; look for the next chunk again.
     """
+    may_have_arrived = row.number > 1 or row.unknowns or row.unanswered
+    if row.kind != DeliveryKind.REMINDER or may_have_arrived:
+        return False
     delivery = DeliveryId(row.delivery_id)
     due = due_reminders(tx.connection, delivery)
     if not due:
         drop_delivery(tx, delivery, DeliveryState.PENDING, reason=EndReason.CANCELLED, now=now)
-        return False
+        return True
     text = reminder_text(due, now=now)
-    stored = tx.connection.execute(
-        select(deliveries.c.text).where(deliveries.c.id == delivery)
-    ).scalar_one()
-    if text != stored:
-        recut(tx, delivery, text, cut(text, is_markdown=False))
+    if text == row.delivery_text:
+        return False
+    recut(tx, delivery, text, cut(text, is_markdown=False), now=now)
     return True
 
 
@@ -363,10 +299,6 @@ def load_chunk(row: Row[Any]) -> Chunk:
         unanswered=row.unanswered,
         not_sent=row.not_sent,
     )
-
-
-def _was_tried(row: Row[Any]) -> bool:
-    return bool(row.number > 1 or row.attempts or row.unknowns or row.unanswered)
 
 
 def _base_address(address: str) -> str:

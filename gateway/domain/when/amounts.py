@@ -68,7 +68,8 @@ def read_amount(words: Words, index: int, *, expects_delay: bool) -> Amount | No
     `expects_delay` ("in ..." stood before) allows one-letter units. None also where a delay
     begins but goes on in a way that is not understood: half a delay is a wrong delay.
     """
-    start = index + 1 if expects_delay and words.at(index) in ROUGHLY | {"another"} else index
+    is_more = words.at(index) == "another" and read_number(words, index + 1) is not None
+    start = index + 1 if expects_delay and (is_more or words.at(index) in ROUGHLY) else index
     amount = _read_term(words, start, expects_delay=expects_delay)
     while amount is not None:
         end = amount.end
@@ -161,7 +162,7 @@ def _read_count(words: Words, index: int) -> _Count | None:
         return _Count(hundredths=200, end=end, note="I read a couple as 2")
     number = read_number(words, index)
     if number is None:
-        is_one = word in ("a", "an")
+        is_one = word in ("a", "an", "another")
         return _Count(hundredths=100, end=index + 1, is_counted=False) if is_one else None
     value, end = number
     if [words.joined(end + step) for step in range(3)] == ["and", "a", "half"]:

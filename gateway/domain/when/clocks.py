@@ -73,8 +73,7 @@ def read_clock(words: Words, index: int) -> Match | None:
     clock, *others = found.pieces
     if isinstance(clock, Fault) or others:
         return found
-    end = found.end + (words.joined(found.end) in ("sharp", "precisely", "exactly"))
-    zone, end = read_zone_after(words, end)
+    zone, end = read_zone_after(words, words.after_filler(found.end))
     return Match(pieces=(clock, *zone), end=end)
 
 

@@ -172,7 +172,7 @@ def _read_weekday(words: Words, index: int) -> Match | None:
     day = WEEKDAYS.get(words.at(start))
     if day is None or (start > index and words.is_parted(start)):
         return None
-    if start == index and _is_plain_text(words, index):
+    if start == index and is_plain_text(words, index):
         return None
     end = start + 1
     if _goes_on(words, end):
@@ -184,8 +184,8 @@ def _read_weekday(words: Words, index: int) -> Match | None:
     return Match(pieces=(Weekday(day=day, which=which),), end=end)
 
 
-def _is_plain_text(words: Words, index: int) -> bool:
-    """Whether "sun" or "sat" is the star or the verb here, or any day's name is a feast's."""
+def is_plain_text(words: Words, index: int) -> bool:
+    """Whether "sun" or "sat" is the star or the verb here."""
     if words.at(index) not in SHY_WEEKDAYS:
         return False
     return words.at(index - 1) in SHY_WEEKDAY_BEFORE or words.joined(index + 1) in SHY_WEEKDAY_AFTER
@@ -194,7 +194,7 @@ def _is_plain_text(words: Words, index: int) -> bool:
 def _is_described(words: Words, index: int) -> bool:
     """Whether the word before makes it another day: "good friday", "the friday", "last friday"."""
     before = "" if words.is_parted(index) else words.at(index - 1)
-    return before in FEAST_PREFIXES | DETERMINERS | set(ORDINALS) | {"last", "past", "other"}
+    return before in FEAST_PREFIXES | DETERMINERS | set(ORDINALS) | {"last", "other", "following"}
 
 
 def _goes_on(words: Words, end: int) -> bool:

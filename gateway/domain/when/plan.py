@@ -92,14 +92,12 @@ def _only(pieces: Sequence[Piece], kind: type[T]) -> list[T]:
 
 def _join_days(pieces: Sequence[Piece]) -> tuple[Day | None, Weekday | None] | Unclear:
     """One day, and a weekday to check it with: "friday 4 december"."""
-    weekdays = list(dict.fromkeys(_only(pieces, Weekday)))
-    others: list[Day] = list(
-        dict.fromkeys(
-            piece
-            for piece in pieces
-            if isinstance(piece, RelativeDay | CalendarDate | DayOfMonth | MonthEnd)
-        )
-    )
+    weekdays = _only(pieces, Weekday)
+    others: list[Day] = [
+        piece
+        for piece in pieces
+        if isinstance(piece, RelativeDay | CalendarDate | DayOfMonth | MonthEnd)
+    ]
     if len(weekdays) > 1 or len(others) > 1:
         return _conflict("two days")
     if not others:

@@ -25,6 +25,7 @@ from gateway.domain.when.suspects import read_suspect, vague
 from gateway.domain.when.tokens import Words
 from gateway.domain.when.words import (
     CONNECTORS,
+    DETERMINERS,
     LIMITS,
     NUMBERED_NOUNS,
     ONCE_A,
@@ -37,8 +38,10 @@ from gateway.domain.when.words import (
     VAGUE_TIMES,
 )
 
+_SPANNING: Final = frozenset({"and", "to", "-", "–", "till", "until"})
 _SAME: Final = frozenset({"same", "this", "usual", "that"})
 Reader = Callable[[Words, int], Match | None]
+_TIMES: Final = re.compile(r"[0-9]+x")
 _JOINING: Final = frozenset({":", ".", ";", "-", "–", "—"})
 _DOTTED: Final = re.compile(r"[0-9]{1,2}[.][0-9]{2}|[0-9]{1,2}[ap]")
 
@@ -107,7 +110,7 @@ def _read_delay(words: Words, index: int) -> Match | None:
     amount = read_amount(words, start, expects_delay=False)
     if amount is None:
         return None
-    end, delay = amount.end, amount.delay
+    end, delay = words.after_filler(amount.end), amount.delay
     following = words.joined(end)
     if following in ("later", "hence"):
         return Match(pieces=(delay,), end=end + 1)
@@ -132,7 +135,7 @@ def _read_delay_after_in(words: Words, index: int) -> Match | None:
     amount = read_amount(words, index + 1, expects_delay=True)
     if amount is None:
         return None
-    end, delay = amount.end, amount.delay
+    end, delay = words.after_filler(amount.end), amount.delay
     following = words.joined(end)
     if following in ("before", "after", "from", "ago"):
         if following == "from" and words.joined(end + 1) == "now":
@@ -186,10 +189,10 @@ _MOMENTS: Final[tuple[Reader, ...]] = (
 def _read_repeating(words: Words, index: int) -> Match | None:
     """Recognise a series, which is not available yet: it must never become a single reminder."""
     word = words.at(index)
-    is_once_a = word in ONCE_A and words.joined(index + 1) in ("a", "an", "per")
-    is_times_a = word == "times" and words.joined(index + 1) in ("a", "an", "per")
+    is_a = words.joined(index + 1) in ("a", "an", "per")
+    is_times_a = is_a and (word in ONCE_A or _TIMES.fullmatch(word) is not None)
     is_per = word == "per" and words.joined(index + 1) in UNITS
-    if not (word in REPEATING or is_once_a or is_times_a or is_per):
+    if not (word in REPEATING or is_times_a or is_per):
         return None
     question = (
         f'Repeating reminders are not available yet, and I read "{word}" as repeating. I can set '
@@ -267,7 +270,7 @@ def unused_time_words(result: Scan) -> tuple[int, int] | None:
     for index in range(len(words)):
         if index in result.used or not words.at(index):
             continue
-        if not has_clock and _may_be_clock(words, index):
+        if not has_clock and _may_be_clock(words, index, is_before_time=index + 1 in result.used):
             return index, index + 1
         is_exact = has_part or (has_clock and (clock is None or clock.is_exact))
         if not is_exact and _may_be_part(words, index):
@@ -293,24 +296,27 @@ def _number_beside(words: Words, placed: Placed) -> tuple[int, int] | None:
     """A number right after a time, or joined to it by "or", "and", "to" or a dash."""
     end = placed.end
     is_clock = any(isinstance(piece, Clock) for piece in placed.pieces)
-    if words.joined(end) in ("or", "and", "to", "-", "–", "till", "until") and is_clock:
+    if words.joined(end) == "or" or (is_clock and words.joined(end) in _SPANNING):
         number = None if words.is_parted(end + 1) else read_number(words, end + 1)
         return None if number is None else (placed.start, number[1])
     if is_clock and words.joined(end) == "past":
         return placed.start, end + 1
     if read_number(words, end) is None:
         return None
-    # Also "9: 30" and "9 - 10"; a comma or a new line begins something else.
-    is_joined = not words.is_parted(end)
+    # Also "9: 30", "9 - 10" and "9, 10 and 11", but not "9, 2 eggs".
     gap = words.tokens[end - 1].gap.strip(" ")
-    return (end, end + 1) if is_joined or (is_clock and gap in _JOINING) else None
+    is_listed = "," in gap and _ends_or_connects(words, end + 1)
+    is_joined = not words.is_parted(end) or (is_clock and (gap in _JOINING or is_listed))
+    return (end, end + 1) if is_joined else None
 
 
-def _may_be_clock(words: Words, index: int) -> bool:
+def _may_be_clock(words: Words, index: int, *, is_before_time: bool) -> bool:
     word = words.at(index)
     if _DOTTED.fullmatch(word):
         return True
-    if word in VAGUE_TIMES or (word == "time" and words.at(index - 1) in _SAME):
+    if word in VAGUE_TIMES and words.at(index - 1) not in DETERMINERS:
+        return True
+    if word == "time" and words.at(index - 1) in _SAME:
         return True
     if word in VAGUE_NOUNS:
         before = words.at(index - 1)
@@ -318,7 +324,8 @@ def _may_be_clock(words: Words, index: int) -> bool:
     number = read_number(words, index)
     if number is None or not 0 < number[0] <= 24 or words.at(index - 1) in NUMBERED_NOUNS:
         return False
-    return _ends_or_connects(words, number[1]) and words.at(number[1]) != "of"
+    is_edge = _ends_or_connects(words, number[1]) or is_before_time
+    return is_edge and words.at(number[1]) != "of"
 
 
 def _may_be_part(words: Words, index: int) -> bool:

@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from gateway.domain.when.amounts import read_amount, read_number
+from gateway.domain.when.days import is_plain_text
 from gateway.domain.when.pieces import Fault, Match, UnclearReason, fault
 from gateway.domain.when.tokens import Words, resembled
 from gateway.domain.when.words import (
@@ -17,8 +18,6 @@ from gateway.domain.when.words import (
     PARTS,
     SEASONS,
     SHY_MONTHS,
-    SHY_WEEKDAY_AFTER,
-    SHY_WEEKDAY_BEFORE,
     SHY_WEEKDAYS,
     TODAY_SHIFTS,
     TONIGHT,
@@ -32,7 +31,7 @@ _LOOKS_LIKE_CLOCK: Final = re.compile(
     r"[0-9]{1,2}[.][0-9]{1,2}[.](?:[0-9]{2}){1,2}"
 )
 _PARTING: Final = re.compile(r"[-/–&+|]")
-_UNIT_MARK: Final = re.compile(r"[0-9]+(?:m|d|w|s)")
+_NTH: Final = re.compile(r"[0-9]+(?:st|nd|rd|th)")
 
 
 def vague(said: str) -> Fault:
@@ -74,12 +73,16 @@ def _read_span(words: Words, index: int) -> int | None:
     """ "next week", "this month", "next december", "in december", "end of the week"."""
     word, following = words.at(index), words.joined(index + 1)
     is_span = any(following in table for table in (UNITS, MONTHS, PARTS, SEASONS))
-    if word in ("next", "this", "coming") and (is_span or following in ("weekend", "year")):
+    if word in ("next", "this", "coming", "following") and (
+        is_span or following in ("weekend", "year")
+    ):
         return index + 2
     if word in ("in", "of", "since", "by", "until", "during"):
         end = index + 2 if following == "the" else index + 1
         is_season = words.joined(end) in SEASONS
         return end + 1 if is_season or following in MONTHS else _read_while(words, index)
+    if (word in UNITS or word == "weekend") and following in ("after", "before"):
+        return index + 2
     if word in ("end", "start", "beginning", "middle") and following == "of":
         place = index + 3 if words.joined(index + 2) in ("the", "this", "next") else index + 2
         place += words.joined(place) == "next"
@@ -132,7 +135,9 @@ def _read_delay(words: Words, index: int) -> int | None:
     number = None if words.is_parted(index + 1) else read_number(words, index + 1)
     if number is not None and (words.is_parted(number[1]) or words.at(number[1]) in CONNECTORS):
         return number[1]
-    return index + 2 if _UNIT_MARK.fullmatch(words.joined(index + 1)) else None
+    following = words.joined(index + 1)
+    is_mark = following[:1].isdigit() and not following.isdigit() and not _NTH.fullmatch(following)
+    return index + 2 if is_mark else None
 
 
 def _read_amount(words: Words, index: int) -> int | None:
@@ -190,8 +195,7 @@ def _read_word(words: Words, index: int) -> Match | None:
 def _is_time_word(words: Words, index: int, word: str) -> bool:
     base = word.removesuffix("'s")
     if base in SHY_WEEKDAYS:
-        before, after = words.at(index - 1), words.joined(index + 1)
-        return before not in SHY_WEEKDAY_BEFORE and after not in SHY_WEEKDAY_AFTER
+        return not is_plain_text(words, index)
     if base in SHY_MONTHS:
         return words.at(index - 1) in ("next", "this", "mid")
     if word == "new":

@@ -6,7 +6,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from gateway.domain.when.words import CLOCK_PARTS, ORDINARY, SPELLABLE
+from gateway.domain.when.words import (
+    CLOCK_PARTS,
+    FILLERS,
+    MONTHS,
+    NUMBERS,
+    ORDINALS,
+    ORDINARY,
+    SPELLABLE,
+    UNITS,
+    WEEKDAYS,
+)
 
 # A quoted span or a web address is text, whatever it says. Closing marks are looked for on the
 # same line only.
@@ -72,6 +82,13 @@ class Words:
         """Whether a sentence edge or punctuation stands before the word at `index`."""
         return not 0 < index < len(self.tokens) or self.tokens[index - 1].ends
 
+    def after_filler(self, index: int) -> int:
+        """Where the words go on after "sharp", "exactly" or "or so" at `index`, if one is there."""
+        if self.joined(index) in FILLERS:
+            return index + 1
+        is_or_so = self.joined(index) == "or" and self.joined(index + 1) == "so"
+        return index + 2 if is_or_so else index
+
     def said(self, start: int, end: int) -> str:
         """The words from `start` up to `end` as typed, for a question; at most 40 characters."""
         text = " ".join(token.raw for token in self.tokens[start:end])
@@ -117,7 +134,10 @@ def _plain_spans(sentence: str, start: int, end: int) -> Iterator[tuple[int, int
 
 
 def _parts(text: str, left: int, right: int, *, offset: int) -> Iterator[tuple[int, int, bool]]:
-    """The word itself, or its parts where a spelt-out clock time is hyphenated: nine-thirty."""
+    """The word itself, or its parts: a clock time that is hyphenated (nine-thirty) or "@5"."""
+    if re.match(r"@[0-9]", text[left:right]):
+        yield offset + left, offset + left + 1, False
+        left += 1
     parts = text[left:right].split("-")
     if len(parts) == 1 or any(part.lower() not in CLOCK_PARTS for part in parts):
         yield offset + left, offset + right, False
@@ -149,7 +169,7 @@ def _table() -> dict[str, str]:
 
 
 _MISSPELT: Final = _table()
-_KNOWN: Final = frozenset(SPELLABLE) | ORDINARY
+_KNOWN: Final = frozenset({*SPELLABLE, *ORDINARY, *UNITS, *MONTHS, *WEEKDAYS, *NUMBERS, *ORDINALS})
 
 
 @lru_cache(maxsize=4096)

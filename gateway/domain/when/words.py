@@ -170,7 +170,7 @@ UNITS: Final[dict[str, tuple[str, int]]] = {
     name: (kind, factor)
     for names, kind, factor in (
         ("second seconds sec secs", SECOND, 1),
-        ("minute minutes min mins", MINUTE, 1),
+        ("minute minutes min mins mn", MINUTE, 1),
         ("hour hours hr hrs h", HOUR, 1),
         ("day days", DAY, 1),
         ("week weeks wk wks", DAY, 7),
@@ -209,6 +209,8 @@ CONNECTORS: Final = _words(
     "to that about for and then so because please with from in on at of if when or but by into "
     "via before after until the my our a an i he she we it is are"
 )
+# After a time, these change nothing that matters.
+FILLERS: Final = _words("sharp precisely exactly")
 VAGUE_BEFORE: Final = _words("early late mid sometime later")
 VAGUE_NOUNS: Final = _words(
     "lunch lunchtime breakfast dinner dinnertime supper teatime tea bedtime bed dawn sunrise "
@@ -236,8 +238,8 @@ HOLIDAYS: Final = _words(
 )
 # Words that speak of time and that no rule above can turn into a moment.
 OTHER_TIME_WORDS: Final = _words(
-    "yesterday fortnight fortnights weekend weekday overmorrow noonish payday am pm a.m p.m o'clock "
-    "oclock"
+    "yesterday fortnight fortnights weekend weekday overmorrow noonish payday am pm a.m p.m "
+    "o'clock oclock"
 )
 ZONE_ABBREVIATIONS: Final = _words(
     "est edt cst cdt mst mdt pst pdt cet cest eet eest wet west bst ist jst kst hkt sgt aest aedt "
