@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import importlib
 import logging
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -115,11 +116,9 @@ async def _run(gateway: Gateway, environ: Mapping[str, str]) -> None:
     channels = asyncio.create_task(gateway.supervisor.run(intake.receive), name="channels")
     try:
         with _signals(gateway):
-            # The channels' first requests leave before the imports below take the loop.
-            await asyncio.sleep(0)
-            from gateway.wiring import backstage_running
-
-            async with backstage_running(gateway, intake, environ) as backstage:
+            # In a thread, so that the channels connect meanwhile.
+            wiring = await asyncio.to_thread(importlib.import_module, "gateway.wiring")
+            async with wiring.backstage_running(gateway, intake, environ) as backstage:
                 late.backstage = backstage
                 await _until_stopped(gateway, channels)
     finally:

@@ -118,26 +118,9 @@ async def build_gateway(
     channels, unavailable = _build_channels(settings, options, seat)
     cuts: dict[ChannelName, Cut] = dict.fromkeys(ChannelName, _plain_cut)
     cuts |= {name: channel.cut for name, channel in channels.items()}
-    owner_chat = ChatKey.parse(settings.gateway_owner) if settings.gateway_owner else None
-    owner = OwnerNotices(
-        database,
-        clock,
-        owner=owner_chat,
-        cut=None if owner_chat is None else cuts[owner_chat.channel],
-    )
-    await owner.load()
+    owner = await _build_owner(settings, database, clock, cuts)
     supervisor = Supervisor(channels, unavailable, owner)
     health.listener = supervisor.health_changed
-    with_console = (ChannelName.CONSOLE,) if ChannelName.CONSOLE in channels else ()
-    served = (
-        with_console
-        if options.is_chat
-        else (
-            ChannelName.TELEGRAM,
-            ChannelName.WHATSAPP,
-            *with_console,
-        )
-    )
     return Gateway(
         settings=settings,
         places=places,
@@ -145,7 +128,7 @@ async def build_gateway(
         access=access,
         channels=channels,
         cuts=cuts,
-        served=served,
+        served=_served(options, channels),
         clock=clock,
         typing=Typing(
             _typing_through(database, channels),
@@ -155,6 +138,25 @@ async def build_gateway(
         supervisor=supervisor,
         began_at=datetime.now(UTC),
     )
+
+
+async def _build_owner(
+    settings: Settings, database: Database, clock: SystemClock, cuts: Mapping[ChannelName, Cut]
+) -> OwnerNotices:
+    chat = ChatKey.parse(settings.gateway_owner) if settings.gateway_owner else None
+    owner = OwnerNotices(
+        database, clock, owner=chat, cut=None if chat is None else cuts[chat.channel]
+    )
+    await owner.load()
+    return owner
+
+
+def _served(options: Options, channels: Mapping[ChannelName, Channel]) -> tuple[ChannelName, ...]:
+    """The channels whose rows this gateway works on; those of others stay untouched."""
+    console = (ChannelName.CONSOLE,) if ChannelName.CONSOLE in channels else ()
+    if options.is_chat:
+        return console
+    return (ChannelName.TELEGRAM, ChannelName.WHATSAPP, *console)
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from gateway.channels.base import ChannelHealth
 from gateway.domain.message import ChannelName
 from gateway.domain.schedule import to_millis
 from gateway.engine.admin import Answer
@@ -29,60 +30,68 @@ _CHORE_PERIOD = timedelta(hours=1)
 _COPY_AGE = timedelta(days=1)
 
 
-def answers_of(gateway: Gateway, backstage: "Backstage", intake: Intake) -> Mapping[str, Answer]:
+class LiveAnswers:
     """What the admin socket answers."""
 
-    async def status(request: Mapping[str, object]) -> Mapping[str, object]:
+    def __init__(self, gateway: Gateway, backstage: "Backstage", intake: Intake) -> None:
+        self._gateway = gateway
+        self._backstage = backstage
+        self._intake = intake
+
+    def by_command(self) -> Mapping[str, Answer]:
+        """Each request with who answers it."""
+        return {"status": self._status, "pair": self._pair, "revoke": self._revoke}
+
+    async def _status(self, request: Mapping[str, object]) -> Mapping[str, object]:
+        gateway = self._gateway
         counts = await gateway.database.read(load_counts, now=gateway.clock.now())
-        stats = backstage.pool.stats()
         return status_record(
             counts,
             pid=os.getpid(),
             since=to_millis(gateway.began_at),
             channels=[
-                {
-                    "name": name,
-                    "state": health.state,
-                    "reason": health.reason,
-                    "last_ok_at": None
-                    if health.last_ok_at is None
-                    else to_millis(health.last_ok_at),
-                }
+                _channel_record(name, health)
                 for name, health in gateway.supervisor.states().items()
             ],
-            host={
-                "kind": backstage.host.kind,
-                "model": backstage.host.model,
-                "state": "failing" if gateway.owner.is_open(Episode.HOST_BROKEN) else "ready",
-                "sessions": stats.live,
-                "busy": stats.busy,
-            },
+            host=self._host_record(),
         )
 
-    async def pair(request: Mapping[str, object]) -> Mapping[str, object]:
-        now = gateway.clock.now()
-        code = str(request.get("code", ""))
-        pairing = await gateway.database.read(find_pairing, code, now=now)
-        if pairing is None:
-            return {"found": False}
-        if request.get("admit") is True:
-            await gateway.database.write(admit_pairing, pairing, now=now)
-            await intake.reload_paired()
+    def _host_record(self) -> dict[str, object]:
+        host, stats = self._backstage.host, self._backstage.pool.stats()
+        is_failing = self._gateway.owner.is_open(Episode.HOST_BROKEN)
         return {
-            "found": True,
-            "channel": pairing.channel,
-            "address": pairing.address,
-            "name": pairing.name,
+            "kind": host.kind,
+            "model": host.model,
+            "state": "failing" if is_failing else "ready",
+            "sessions": stats.live,
+            "busy": stats.busy,
         }
 
-    async def revoke(request: Mapping[str, object]) -> Mapping[str, object]:
+    async def _pair(self, request: Mapping[str, object]) -> Mapping[str, object]:
+        database, now = self._gateway.database, self._gateway.clock.now()
+        pairing = await database.read(find_pairing, str(request.get("code", "")), now=now)
+        if pairing is None:
+            return {"found": False}
+        await database.write(admit_pairing, pairing, now=now)
+        await self._intake.reload_paired()
+        return {"found": True}
+
+    async def _revoke(self, request: Mapping[str, object]) -> Mapping[str, object]:
         channel = ChannelName(str(request.get("channel", "")))
         address = str(request.get("address", ""))
-        found = await gateway.database.write(revoke_pairing, channel, address)
-        await intake.reload_paired()
+        found = await self._gateway.database.write(revoke_pairing, channel, address)
+        await self._intake.reload_paired()
         return {"found": found}
 
-    return {"status": status, "pair": pair, "revoke": revoke}
+
+def _channel_record(name: ChannelName, health: ChannelHealth) -> dict[str, object]:
+    last_ok_at = None if health.last_ok_at is None else to_millis(health.last_ok_at)
+    return {
+        "name": name,
+        "state": health.state,
+        "reason": health.reason,
+        "last_ok_at": last_ok_at,
+    }
 
 
 def status_record(

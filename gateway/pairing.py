@@ -42,7 +42,7 @@ def admit(settings: Settings, code: str, *, ask: Ask | None) -> str:
         await database.write(admit_pairing, pairing, now=datetime.now(UTC))
         return {"found": True}
 
-    request = {"command": "pair", "code": pairing.code, "admit": True}
+    request = {"command": "pair", "code": pairing.code}
     if not _change(settings, request, write).get("found"):
         raise GatewayError("The code ran out meanwhile. Ask for a new one.")
     return f"Let in: {who}"

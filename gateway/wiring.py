@@ -22,7 +22,7 @@ from gateway.hosts.launch import ModelAccess, builtin_launch, pi_launch
 from gateway.hosts.ledger import ProcessLedger
 from gateway.hosts.pi import RpcHost
 from gateway.hosts.pool import HostPool, PoolLimits
-from gateway.live import answers_of, start_chores
+from gateway.live import LiveAnswers, start_chores
 from gateway.places import Places
 from gateway.settings import Settings
 from gateway.store.firing import FireRules
@@ -52,36 +52,62 @@ class Backstage:
 async def backstage_running(
     gateway: Gateway, intake: Intake, environ: Mapping[str, str]
 ) -> AsyncIterator[Backstage]:
-    """Start the workers; at the end stop them in order: scheduler, turns, sessions, outbox."""
+    """Start the workers; at the end stop them: scheduler, turns, sessions, tools, outbox."""
     backstage = _build(gateway, environ)
     if await backstage.ledger.reap_leftovers():
         log.warning("leftovers_reaped")
-    server = make_server(backstage.tools)
-    listener = bind_private_socket(gateway.places.tool_socket)
+    async with contextlib.AsyncExitStack() as stops:
+        # Stopped in the opposite order of what is written here.
+        stops.push_async_callback(backstage.outbox.close, gateway.patience, grace=_SEND_GRACE)
+        await stops.enter_async_context(_tools_served(backstage.tools, gateway.places))
+        stops.push_async_callback(backstage.pool.close, _POOL_GRACE)
+        stops.push_async_callback(backstage.router.close, gateway.patience, grace=_RUN_GRACE)
+        await stops.enter_async_context(_jobs_fired(gateway, backstage))
+        await stops.enter_async_context(_admin_served(gateway, backstage, intake))
+        gateway.supervisor.when_up(backstage.outbox.channel_is_up)
+        await backstage.outbox.look(gateway.served)
+        await backstage.router.look(gateway.served)
+        log.info("started", extra={"host": backstage.host.kind})
+        yield backstage
+
+
+@contextlib.asynccontextmanager
+async def _tools_served(tools: ToolServer, places: Places) -> AsyncIterator[None]:
+    server = make_server(tools)
+    listener = bind_private_socket(places.tool_socket)
     serving = asyncio.create_task(server.serve(sockets=[listener]), name="toolserver")
-    admin = AdminServer(answers_of(gateway, backstage, intake))
-    await admin.start(bind_private_socket(gateway.places.admin_socket))
-    gateway.supervisor.when_up(backstage.outbox.channel_is_up)
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await asyncio.gather(serving, return_exceptions=True)
+        places.tool_socket.unlink(missing_ok=True)
+
+
+@contextlib.asynccontextmanager
+async def _jobs_fired(gateway: Gateway, backstage: Backstage) -> AsyncIterator[None]:
     backstage.alarm.start()
     start_chores(gateway, backstage.alarm)
-    await backstage.outbox.look(gateway.served)
-    await backstage.router.look(gateway.served)
     scheduling = asyncio.create_task(backstage.scheduler.run(), name="scheduler")
-    log.info("started", extra={"host": backstage.host.kind})
     try:
-        yield backstage
+        yield
     finally:
-        await admin.close()
         backstage.alarm.stop()
         scheduling.cancel()
         await asyncio.gather(scheduling, return_exceptions=True)
-        await backstage.router.close(gateway.patience, grace=_RUN_GRACE)
-        await backstage.pool.close(_POOL_GRACE)
-        server.should_exit = True
-        await asyncio.gather(serving, return_exceptions=True)
-        await backstage.outbox.close(gateway.patience, grace=_SEND_GRACE)
-        for path in (gateway.places.tool_socket, gateway.places.admin_socket):
-            path.unlink(missing_ok=True)
+
+
+@contextlib.asynccontextmanager
+async def _admin_served(
+    gateway: Gateway, backstage: Backstage, intake: Intake
+) -> AsyncIterator[None]:
+    admin = AdminServer(LiveAnswers(gateway, backstage, intake).by_command())
+    await admin.start(bind_private_socket(gateway.places.admin_socket))
+    try:
+        yield
+    finally:
+        await admin.close()
+        gateway.places.admin_socket.unlink(missing_ok=True)
 
 
 def _build(gateway: Gateway, environ: Mapping[str, str]) -> Backstage:
@@ -100,26 +126,6 @@ def _build(gateway: Gateway, environ: Mapping[str, str]) -> Backstage:
             idle_timeout=settings.host_idle_timeout.total_seconds(),
         ),
     )
-    router = Router(
-        gateway.database,
-        pool,
-        tools,
-        gateway.clock,
-        (gateway.typing, gateway.owner),
-        RouterRules(
-            owner_id=f"{os.uname().nodename}:{os.getpid()}",
-            timezone=settings.gateway_timezone,
-            cuts=gateway.cuts,
-        ),
-    )
-    outbox = Outbox(
-        gateway.database,
-        gateway.channels,
-        gateway.access,
-        gateway.clock,
-        gateway.typing,
-        expiry=settings.delivery_expiry,
-    )
     alarm = AlarmClock()
     rules = FireRules(
         channels=gateway.served,
@@ -131,11 +137,28 @@ def _build(gateway: Gateway, environ: Mapping[str, str]) -> Backstage:
         ledger=ledger,
         pool=pool,
         tools=tools,
-        router=router,
-        outbox=outbox,
+        router=_build_router(gateway, pool, tools),
+        outbox=Outbox(
+            gateway.database,
+            gateway.channels,
+            gateway.access,
+            gateway.clock,
+            gateway.typing,
+            expiry=settings.delivery_expiry,
+        ),
         alarm=alarm,
         scheduler=Scheduler(gateway.database, rules, gateway.clock, alarm),
     )
+
+
+def _build_router(gateway: Gateway, pool: HostPool, tools: ToolServer) -> Router:
+    rules = RouterRules(
+        owner_id=f"{os.uname().nodename}:{os.getpid()}",
+        timezone=gateway.settings.gateway_timezone,
+        cuts=gateway.cuts,
+    )
+    notices = (gateway.typing, gateway.owner)
+    return Router(gateway.database, pool, tools, gateway.clock, notices, rules)
 
 
 def _build_host(

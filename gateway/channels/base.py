@@ -39,12 +39,12 @@ class Target:
     is_silent: bool = False
 
 
-Receive = Callable[[Inbound], Awaitable[None]]
-"""Stores one inbound thing; raises StoreError when that failed, and the channel must then not
-acknowledge it to the platform."""
+Receive = Callable[[Inbound], Awaitable[bool]]
+"""Stores one inbound thing; false = it is from somebody who is not let in, and nothing at all may
+go out to them. Raises StoreError when it failed: the channel must then not acknowledge it."""
 
 HealthChanged = Callable[["Channel"], None]
-"""Told after each change of a channel's health."""
+"""Told when the state or the reason of a channel changes."""
 
 
 class Channel(Protocol):

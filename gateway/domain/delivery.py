@@ -240,7 +240,7 @@ def judge(chunk: Chunk, outcome: SendOutcome, *, now: datetime) -> Verdict:
         case Malformed(reason=reason) | Rejected(reason=reason):
             verdict = replace(same, state=ChunkState.REJECTED, reason=reason, not_before=None)
         case Moved():
-            verdict = replace(same, attempts=chunk.attempts, reason="moved")
+            verdict = _judge_moved(chunk, same, now=now)
         case Unknown():
             verdict = _judge_unknown(chunk, outcome, same, now=now)
         case _:
@@ -253,7 +253,7 @@ def _judge_not_sent(chunk: Chunk, outcome: NotSent, same: Verdict, *, now: datet
     failures = chunk.not_sent + 1
     wait = outcome.retry_after or wait_after_not_sent(failures)
     match outcome.reason:
-        case NotSentReason.CHANNEL_DOWN | NotSentReason.CHAT_UNREACHABLE:
+        case NotSentReason.CHANNEL_DOWN:
             return replace(
                 same,
                 attempts=chunk.attempts,
@@ -262,10 +262,22 @@ def _judge_not_sent(chunk: Chunk, outcome: NotSent, same: Verdict, *, now: datet
                 not_before=now + wait,
                 was_answered=False,
             )
+        case NotSentReason.CHAT_UNREACHABLE:
+            # The chat itself holds it back until it can be reached, and not a moment longer.
+            return replace(same, attempts=chunk.attempts, reason=outcome.reason, was_answered=False)
         case NotSentReason.RATE_LIMITED | NotSentReason.REFUSED_FOR_NOW:
             return replace(same, not_sent=failures, reason=outcome.reason, not_before=now + wait)
         case _:
             assert_never(outcome.reason)
+
+
+def _judge_moved(chunk: Chunk, same: Verdict, *, now: datetime) -> Verdict:
+    """At once to the new address; a platform that moves a chat in circles is slowed down."""
+    moves = chunk.not_sent + 1
+    wait = wait_after_not_sent(moves) if moves > 1 else timedelta(0)
+    return replace(
+        same, attempts=chunk.attempts, not_sent=moves, reason="moved", not_before=now + wait
+    )
 
 
 def _judge_unknown(chunk: Chunk, outcome: Unknown, same: Verdict, *, now: datetime) -> Verdict:

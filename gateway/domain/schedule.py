@@ -34,13 +34,19 @@ def schedule_to_json(schedule: Schedule) -> str:
 
 def schedule_from_json(text: str) -> Schedule:
     """Read the stored form; raises ValueError when the row is damaged."""
-    fields = json.loads(text)
+    try:
+        fields = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("not a schedule") from error
     if not isinstance(fields, dict) or fields.get("kind") != "at":
         raise ValueError("not a schedule")
     at = fields.get("at")
     if not isinstance(at, int) or isinstance(at, bool):
         raise ValueError("not a schedule")
-    return At(at=from_millis(at))
+    try:
+        return At(at=from_millis(at))
+    except (OverflowError, OSError) as error:
+        raise ValueError("not a moment") from error
 
 
 def next_slot(schedule: Schedule, *, after: datetime) -> datetime | None:

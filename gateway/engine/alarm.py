@@ -1,11 +1,12 @@
 """The alarm clock and the daily chores, on APScheduler; it holds no truth."""
 
 from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 _ALARM = "due-jobs"
+_FIRST_CHORE = timedelta(minutes=1)
 
 
 class AlarmClock:
@@ -29,12 +30,19 @@ class AlarmClock:
             self._moment = None
         elif moment != self._moment or self._scheduler.get_job(_ALARM) is None:
             self._moment = moment
-            self._scheduler.add_job(ring, "date", run_date=moment, id=_ALARM, replace_existing=True)
+            self._scheduler.add_job(
+                _ring, "date", args=(ring,), run_date=moment, id=_ALARM, replace_existing=True
+            )
 
     def every(self, period: timedelta, chore: Callable[[], Awaitable[None]], name: str) -> None:
-        """Do a chore now and then at each period."""
+        """Do a chore a minute from now, and then at each period."""
         self._scheduler.add_job(
-            chore, "interval", seconds=period.total_seconds(), id=name, replace_existing=True
+            chore,
+            "interval",
+            seconds=period.total_seconds(),
+            next_run_time=datetime.now(UTC) + _FIRST_CHORE,
+            id=name,
+            replace_existing=True,
         )
 
     def stop(self) -> None:

@@ -29,8 +29,8 @@ from gateway.engine.commands import Command, Done, asking_of, parse_command, run
 from gateway.engine.owner import Episode, OwnerNotices
 from gateway.store.chats import (
     chat_addresses,
+    ensure_chat,
     list_paired,
-    load_chat,
     move_chat,
     request_pairing,
     resolve_chat,
@@ -38,7 +38,13 @@ from gateway.store.chats import (
 )
 from gateway.store.database import Database, Transaction
 from gateway.store.deliveries import Cut, NewDelivery, store_delivery
-from gateway.store.messages import admit_message, edit_message, is_held, record_message
+from gateway.store.messages import (
+    admit_message,
+    edit_message,
+    is_continued,
+    is_held,
+    record_message,
+)
 from gateway.store.notices import last_sent_at, note_too_old, was_answered_lately
 
 log = logging.getLogger(__name__)
@@ -83,28 +89,48 @@ class Intake:
         self._quick: OrderedDict[tuple[ChatKey, str], deque[datetime]] = OrderedDict()
         self._looping: set[ChatKey] = set()
 
-    async def receive(self, inbound: Inbound) -> None:
-        """Store one inbound thing; raises StoreError when that failed."""
+    async def receive(self, inbound: Inbound) -> bool:
+        """Store one inbound thing; raises StoreError when that failed.
+
+        False = it is from somebody who is not let in, and nothing may go out to them.
+        """
         match inbound:
             case NewMessage():
-                await self._receive_message(inbound)
+                return await self._receive_message(inbound)
             case Edit():
-                if await self._is_admitted(inbound):
-                    await self._database.write(
-                        edit_message, replace(inbound, text=sanitize(inbound.text))
-                    )
-            case Move(channel=channel, old_address=old, new_address=new):
-                await self._database.write(move_chat, channel, old, new, now=self._clock.now())
-            case Reachability(chat=chat, is_reachable=is_reachable):
-                await self._database.write(self._note_reachable, chat, is_reachable)
+                return await self._receive_edit(inbound)
+            case Move():
+                await self._database.write(self._move, inbound)
+            case Reachability():
+                await self._database.write(
+                    set_reachable,
+                    inbound.chat,
+                    is_reachable=inbound.is_reachable,
+                    now=self._clock.now(),
+                )
             case _:
                 assert_never(inbound)
+        return True
 
     async def reload_paired(self) -> None:
         """Take over who was let in, or put out, by pairing."""
         self._access.set_paired(await self._database.read(list_paired))
 
-    async def _receive_message(self, message: NewMessage) -> None:
+    async def _receive_edit(self, edit: Edit) -> bool:
+        if not await self._is_admitted(edit):
+            return False
+        await self._database.write(edit_message, replace(edit, text=sanitize(edit.text)))
+        return True
+
+    def _move(self, tx: Transaction, move: Move) -> None:
+        """Note a chat's new address; one that is listed and never wrote is noted as well."""
+        now = self._clock.now()
+        old = ChatKey(move.channel, move.old_address)
+        if self._access.admits_chat(tx.connection, old):
+            ensure_chat(tx, old, is_group=True, now=now)
+        move_chat(tx, move.channel, move.old_address, move.new_address, now=now)
+
+    async def _receive_message(self, message: NewMessage) -> bool:
         message = replace(
             message,
             text=sanitize(message.text),
@@ -113,9 +139,9 @@ class Intake:
         )
         if not await self._is_admitted(message):
             await self._refuse(message)
-            return
-        if message.is_group and not message.is_addressed:
-            return
+            return False
+        if message.is_group and not message.is_addressed and not await self._continues(message):
+            return True
         done = await self._database.write(self._store, message)
         if done is not None:
             await self._rules.follow(done, message.chat)
@@ -125,6 +151,13 @@ class Intake:
         log.info(
             "message_received",
             extra={"chat": str(message.chat), "characters": len(message.text)},
+        )
+        return True
+
+    async def _continues(self, message: NewMessage) -> bool:
+        """Whether it is a further part of a long text that began with the bot's name."""
+        return await self._database.read(
+            is_continued, message.chat, message.sender_id, now=self._clock.now()
         )
 
     def _store(self, tx: Transaction, message: NewMessage) -> Done | None:
@@ -223,11 +256,6 @@ class Intake:
         times.append(now)
         return len(times) > _LOOP_MESSAGES and now - times[0] <= _LOOP_WINDOW
 
-    def _note_reachable(self, tx: Transaction, chat: ChatKey, is_reachable: bool) -> None:
-        known = resolve_chat(tx.connection, chat)
-        if load_chat(tx.connection, known) is not None:
-            set_reachable(tx, known, is_reachable=is_reachable, now=self._clock.now())
-
     async def _is_admitted(self, message: NewMessage | Edit) -> bool:
         def ask(chat: tuple[str, ...]) -> bool:
             return self._access.admits(
@@ -244,7 +272,13 @@ class Intake:
         return bool(older) and ask(older)
 
     def _known_addresses(self, connection: Connection, chat: ChatKey) -> tuple[str, ...]:
-        return chat_addresses(connection, resolve_chat(connection, chat))
+        """Its addresses, and those of the group that it is a topic of."""
+        group = ChatKey(chat.channel, chat.address.partition(":")[0])
+        return tuple(
+            address
+            for key in {chat, group}
+            for address in chat_addresses(connection, resolve_chat(connection, key))
+        )
 
     async def _refuse(self, message: NewMessage) -> None:
         """A stranger gets nothing; the operator gets one line an hour."""

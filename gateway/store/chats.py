@@ -160,13 +160,24 @@ def move_chat(
 
 
 def set_reachable(tx: Transaction, chat: ChatKey, *, is_reachable: bool, now: datetime) -> None:
-    """Note whether the platform lets us write to the chat; waiting deliveries follow."""
-    since = None if is_reachable else to_millis(now)
-    condition = chats.c.chat_key == str(chat)
-    if not is_reachable:
-        condition &= chats.c.unreachable_since.is_(None)
-    tx.connection.execute(update(chats).where(condition).values(unreachable_since=since))
-    tx.touch(Topic.DELIVERIES, chat)
+    """Note whether the platform lets us write to a chat and all its topics."""
+    base = chat.address.partition(":")[0]
+    rows = tx.connection.execute(
+        select(addresses.c.chat_key)
+        .distinct()
+        .where(
+            addresses.c.channel == chat.channel,
+            (addresses.c.address == base)
+            | addresses.c.address.startswith(f"{base}:", autoescape=True),
+        )
+    ).scalars()
+    for key in list(rows):
+        condition = chats.c.chat_key == key
+        if not is_reachable:
+            condition &= chats.c.unreachable_since.is_(None)
+        since = None if is_reachable else to_millis(now)
+        tx.connection.execute(update(chats).where(condition).values(unreachable_since=since))
+        tx.touch(Topic.DELIVERIES, ChatKey.parse(key))
 
 
 def new_session(tx: Transaction, chat: ChatKey) -> None:

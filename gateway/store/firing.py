@@ -6,25 +6,68 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
 from gateway.domain.delivery import ChunkState, DeliveryId, DeliveryKind, DeliveryState
-from gateway.domain.job import Job, JobState, reminder_text
+from gateway.domain.job import Job, JobState, one_line, reminder_text
 from gateway.domain.message import ChannelName, ChatKey
-from gateway.domain.schedule import from_millis, next_slot, to_millis
+from gateway.domain.schedule import next_slot, to_millis
 from gateway.domain.turn import Trigger, TurnId, TurnState
 from gateway.store.database import Topic, Transaction, upsert
-from gateway.store.deliveries import Cut, NewDelivery, recut, store_delivery
+from gateway.store.deliveries import Cut, NewDelivery, recut, store_delivery, store_silence
 from gateway.store.events import millis, record_event, save_move
 from gateway.store.jobs import load_job
 from gateway.store.reminders import due_reminders
-from gateway.store.schema import chats, chunks, deliveries, jobs, turns
+from gateway.store.schema import (
+    DELIVERY_IS_PENDING,
+    JOB_IS_ACTIVE,
+    chats,
+    chunks,
+    deliveries,
+    jobs,
+    turns,
+)
 from gateway.store.sending import Admits
-from gateway.store.turns import store_silence
 
 log = logging.getLogger(__name__)
 
 _FIRE_BATCH = 200
+_NAMED_TEXT = 120
+
+_MOVE_JOB = (
+    update(jobs)
+    .where(
+        jobs.c.id == bindparam("job"),
+        jobs.c.state == JobState.ACTIVE,
+        jobs.c.next_slot_at == bindparam("slot"),
+    )
+    .values(
+        next_slot_at=bindparam("following"), last_slot_at=bindparam("slot"), fired=jobs.c.fired + 1
+    )
+)
+_INSERT_SLOT = upsert(turns).on_conflict_do_nothing().returning(turns.c.id)
+_PUT_IN_DELIVERY = update(turns).where(turns.c.id == bindparam("turn"))
+_WAS_TRIED = (
+    select(chunks.c.id)
+    .where(
+        chunks.c.delivery_id == deliveries.c.id,
+        (chunks.c.state != ChunkState.PENDING)
+        | (chunks.c.attempts + chunks.c.unknowns + chunks.c.unanswered > 0),
+    )
+    .exists()
+)
+_WAITING_REMINDER = (
+    select(deliveries.c.id)
+    .where(
+        deliveries.c.chat_key == bindparam("chat"),
+        deliveries.c.kind == DeliveryKind.REMINDER,
+        DELIVERY_IS_PENDING,
+        ~_WAS_TRIED,
+    )
+    .order_by(deliveries.c.id.desc())
+    .limit(1)
+)
+_INSERT_DELIVERY = insert(deliveries).returning(deliveries.c.id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +88,7 @@ def fire_due(tx: Transaction, rules: FireRules, *, now: datetime) -> int:
         select(jobs)
         .join(chats, chats.c.chat_key == jobs.c.chat_key)
         .where(
-            jobs.c.state == JobState.ACTIVE,
+            JOB_IS_ACTIVE,
             jobs.c.next_slot_at <= to_millis(now),
             chats.c.channel.in_(rules.channels),
         )
@@ -65,7 +108,7 @@ def fire_due(tx: Transaction, rules: FireRules, *, now: datetime) -> int:
             touched.add((job.chat, delivery))
     for chat, delivery in touched:
         text = reminder_text(due_reminders(tx.connection, delivery), now=now)
-        recut(tx, delivery, text, rules.cut(chat)(text, is_markdown=False))
+        recut(tx, delivery, text, rules.cut(chat)(text, is_markdown=False), now=now)
         tx.touch(Topic.DELIVERIES, chat)
     return len(rows)
 
@@ -78,17 +121,12 @@ def _fire(tx: Transaction, job: Job, rules: FireRules, *, now: datetime) -> Deli
     is_allowed = rules.admits(tx.connection, job.chat)
     following = next_slot(job.schedule, after=slot)
     moved = tx.connection.execute(
-        update(jobs)
-        .where(
-            jobs.c.id == job.id,
-            jobs.c.state == JobState.ACTIVE,
-            jobs.c.next_slot_at == to_millis(slot),
-        )
-        .values(
-            next_slot_at=millis(following),
-            last_slot_at=to_millis(slot),
-            fired=jobs.c.fired + 1,
-        )
+        _MOVE_JOB,
+        {
+            "job": job.id,
+            "slot": to_millis(slot),
+            "following": millis(following),
+        },
     )
     if not moved.rowcount:
         return None
@@ -104,7 +142,7 @@ def _fire(tx: Transaction, job: Job, rules: FireRules, *, now: datetime) -> Deli
     if turn is None:
         return None
     delivery = _waiting_reminder(tx.connection, job.chat) or _new_reminder(tx, job, now=now)
-    tx.connection.execute(update(turns).where(turns.c.id == turn).values(delivery_id=delivery))
+    tx.connection.execute(_PUT_IN_DELIVERY, {"turn": turn, "delivery_id": delivery})
     return delivery
 
 
@@ -122,22 +160,20 @@ def _insert_slot(
     if state is TurnState.CANCELLED:
         silence = store_silence(tx, job.chat, reason=reason or state, now=now)
     turn = tx.connection.execute(
-        upsert(turns)
-        .values(
-            chat_key=str(job.chat),
-            trigger=Trigger.JOB,
-            source_key=f"job:{job.id}:{to_millis(slot)}",
-            state=state,
-            reason=reason,
-            text=job.text,
-            job_id=job.id,
-            delivery_id=silence,
-            slot_at=to_millis(slot),
-            created_at=to_millis(now),
-            ended_at=to_millis(now),
-        )
-        .on_conflict_do_nothing()
-        .returning(turns.c.id)
+        _INSERT_SLOT,
+        {
+            "chat_key": str(job.chat),
+            "trigger": Trigger.JOB,
+            "source_key": f"job:{job.id}:{to_millis(slot)}",
+            "state": state,
+            "reason": reason,
+            "text": job.text,
+            "job_id": job.id,
+            "delivery_id": silence,
+            "slot_at": to_millis(slot),
+            "created_at": to_millis(now),
+            "ended_at": to_millis(now),
+        },
     ).scalar_one_or_none()
     if turn is None:
         return None
@@ -147,44 +183,28 @@ def _insert_slot(
 
 def _waiting_reminder(connection: Connection, chat: ChatKey) -> DeliveryId | None:
     """A reminder of the chat that was not tried yet: what is due meanwhile goes out with it."""
-    tried = (
-        select(chunks.c.id)
-        .where(
-            chunks.c.delivery_id == deliveries.c.id,
-            (chunks.c.state != ChunkState.PENDING)
-            | (chunks.c.attempts + chunks.c.unknowns + chunks.c.unanswered > 0),
-        )
-        .exists()
-    )
-    found = connection.execute(
-        select(deliveries.c.id)
-        .where(
-            deliveries.c.chat_key == str(chat),
-            deliveries.c.kind == DeliveryKind.REMINDER,
-            deliveries.c.state == DeliveryState.PENDING,
-            ~tried,
-        )
-        .order_by(deliveries.c.id.desc())
-        .limit(1)
-    ).scalar_one_or_none()
+    found = connection.execute(_WAITING_REMINDER, {"chat": str(chat)}).scalar_one_or_none()
     return None if found is None else DeliveryId(found)
 
 
 def _new_reminder(tx: Transaction, job: Job, *, now: datetime) -> DeliveryId:
     """A reminder's delivery, its text to be cut once all that is due with it is known."""
     delivery = tx.connection.execute(
-        insert(deliveries)
-        .values(
-            chat_key=str(job.chat),
-            kind=DeliveryKind.REMINDER,
-            state=DeliveryState.PENDING,
-            text="",
-            created_at=to_millis(now),
-        )
-        .returning(deliveries.c.id)
+        _INSERT_DELIVERY,
+        {
+            "chat_key": str(job.chat),
+            "kind": DeliveryKind.REMINDER,
+            "state": DeliveryState.PENDING,
+            "text": "",
+            "created_at": to_millis(now),
+        },
     ).scalar_one()
     record_event(tx.connection, deliveries, delivery, (None, DeliveryState.PENDING), now=now)
     return DeliveryId(delivery)
+
+
+def _quoted(text: object) -> str:
+    return f'"{one_line(text, limit=_NAMED_TEXT)}"' if isinstance(text, str) else "no text"
 
 
 def _disable(
@@ -195,8 +215,7 @@ def _disable(
     values = {"next_slot_at": None, "reason": "damaged", "ended_at": to_millis(now)}
     move = (JobState.ACTIVE, JobState.FAILED)
     save_move(tx.connection, jobs, row.id, move, values, now=now)
-    at = from_millis(row.next_slot_at)
-    text = f"Reminder #{row.id} (due {at:%Y-%m-%d %H:%M} UTC) is damaged and was switched off."
+    text = f"Reminder #{row.id} is damaged and was switched off: {_quoted(row.text)}"
     notice = NewDelivery(
         chat=chat, kind=DeliveryKind.NOTICE, text=text, chunks=cut(chat)(text, is_markdown=False)
     )

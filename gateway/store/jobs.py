@@ -10,10 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sqlalchemy import Connection, Row, func, insert, select
 
-from gateway.domain.delivery import (
-    DeliveryId,
-    DeliveryState,
-)
+from gateway.domain.delivery import DeliveryId, DeliveryState
 from gateway.domain.job import (
     MAX_CREATES_PER_MINUTE,
     MAX_OPEN_JOBS,
@@ -26,20 +23,27 @@ from gateway.domain.job import (
 )
 from gateway.domain.message import ChannelName, ChatKey
 from gateway.domain.schedule import (
+    At,
+    Schedule,
+    from_millis,
     schedule_from_json,
     schedule_to_json,
     to_millis,
 )
 from gateway.domain.turn import TurnId, TurnState
 from gateway.store.database import Topic, Transaction
-from gateway.store.deliveries import (
-    OPEN_STATES,
-    EndReason,
-    drop_delivery,
-)
+from gateway.store.deliveries import EndReason, drop_delivery, is_touched
 from gateway.store.events import moment, record_event, save_move
 from gateway.store.reminders import due_reminders
-from gateway.store.schema import chats, deliveries, jobs, turns
+from gateway.store.schema import (
+    DELIVERY_IS_OPEN,
+    JOB_IS_ACTIVE,
+    TURN_IS_OPEN,
+    chats,
+    deliveries,
+    jobs,
+    turns,
+)
 from gateway.store.stopping import cancel_turn
 
 log = logging.getLogger(__name__)
@@ -72,19 +76,39 @@ class Cancelled:
 
 def load_job(row: Row[Any]) -> Job:
     """A job from its row; raises ValueError when the row is damaged."""
+    if not isinstance(row.text, str) or not isinstance(row.timezone, str):
+        raise ValueError("not a text")
     try:
         ZoneInfo(row.timezone)
-    except ZoneInfoNotFoundError as error:
+    except (ZoneInfoNotFoundError, OSError) as error:
         raise ValueError(f"unknown time zone: {row.timezone!r}") from error
+    try:
+        slot = moment(row.next_slot_at)
+    except (OverflowError, OSError, TypeError) as error:
+        raise ValueError("not a moment") from error
+    return _job(row, row.text, schedule_from_json(row.schedule), row.timezone, slot)
+
+
+def _salvage_job(row: Row[Any]) -> Job:
+    """What can still be shown of a job, so that a person can name and cancel a damaged one."""
+    try:
+        return load_job(row)
+    except ValueError:
+        log.warning("job_damaged", extra={"job": row.id})
+    created = from_millis(row.created_at)
+    return _job(row, f"{row.text} (damaged)", At(at=created), "UTC", None)
+
+
+def _job(row: Row[Any], text: str, schedule: Schedule, timezone: str, slot: datetime | None) -> Job:
     return Job(
         id=JobId(row.id),
         chat=ChatKey.parse(row.chat_key),
         state=JobState(row.state),
         action=JobAction(row.action),
-        text=row.text,
-        schedule=schedule_from_json(row.schedule),
-        timezone=row.timezone,
-        next_slot_at=moment(row.next_slot_at),
+        text=text,
+        schedule=schedule,
+        timezone=timezone,
+        next_slot_at=slot,
         tier=Tier(row.tier),
     )
 
@@ -139,13 +163,7 @@ def list_jobs(connection: Connection, chat: ChatKey) -> tuple[Job, ...]:
         )
         .order_by(func.coalesce(jobs.c.next_slot_at, jobs.c.last_slot_at), jobs.c.id)
     ).all()
-    found = []
-    for row in rows:
-        try:
-            found.append(load_job(row))
-        except ValueError:
-            log.warning("job_damaged", extra={"job": row.id})
-    return tuple(found)
+    return tuple(_salvage_job(row) for row in rows)
 
 
 def cancel_job(tx: Transaction, chat: ChatKey, job_id: int, *, now: datetime) -> Cancelled | None:
@@ -156,18 +174,23 @@ def cancel_job(tx: Transaction, chat: ChatKey, job_id: int, *, now: datetime) ->
     ).one_or_none()
     if row is None or row.state not in (*OPEN_JOB_STATES, JobState.FAILED):
         return None
-    before = load_job(row)
+    before = _salvage_job(row)
     values = {"next_slot_at": None, "reason": "cancelled", "ended_at": to_millis(now)}
     save_move(connection, jobs, row.id, (before.state, JobState.CANCELLED), values, now=now)
-    is_on_its_way = False
-    fired = connection.execute(
-        select(turns.c.id, turns.c.state, turns.c.delivery_id).where(turns.c.job_id == row.id)
+    waiting = connection.execute(
+        select(turns.c.id, turns.c.state).where(turns.c.job_id == row.id, TURN_IS_OPEN)
     ).all()
-    for turn in fired:
-        if turn.state == TurnState.QUEUED:
-            cancel_turn(tx, chat, TurnId(turn.id), TurnState.QUEUED, reason="cancelled", now=now)
-        elif turn.delivery_id is not None:
-            is_on_its_way |= _take_back(tx, DeliveryId(turn.delivery_id), now=now)
+    for turn in waiting:
+        cancel_turn(tx, chat, TurnId(turn.id), TurnState(turn.state), reason="cancelled", now=now)
+    unsent = connection.execute(
+        select(deliveries.c.id)
+        .join(turns, turns.c.delivery_id == deliveries.c.id)
+        .where(turns.c.job_id == row.id, DELIVERY_IS_OPEN)
+        .distinct()
+    ).scalars()
+    is_on_its_way = False
+    for delivery in list(unsent):
+        is_on_its_way |= _take_back(tx, DeliveryId(delivery), now=now)
     tx.touch(Topic.JOBS, chat)
     return Cancelled(job=before, is_on_its_way=is_on_its_way)
 
@@ -178,7 +201,7 @@ def earliest_slot(connection: Connection, channels: Collection[ChannelName]) -> 
         select(jobs.c.next_slot_at)
         .join(chats, chats.c.chat_key == jobs.c.chat_key)
         .where(
-            jobs.c.state == JobState.ACTIVE,
+            JOB_IS_ACTIVE,
             jobs.c.next_slot_at.is_not(None),
             chats.c.channel.in_(channels),
         )
@@ -203,12 +226,11 @@ def _limit(connection: Connection, chat: ChatKey, *, now: datetime) -> JobLimit 
 
 
 def _take_back(tx: Transaction, delivery: DeliveryId, *, now: datetime) -> bool:
-    """Drop a cancelled job's delivery if no other line is left; true = it went out or is going."""
-    row = tx.connection.execute(
-        select(deliveries.c.state, deliveries.c.attempts).where(deliveries.c.id == delivery)
-    ).one()
-    if row.state not in OPEN_STATES or row.state == DeliveryState.SENDING or row.attempts:
-        return row.state not in (DeliveryState.DROPPED, DeliveryState.SUPPRESSED)
+    """Drop a cancelled job's open delivery if no other line is left; true = it went out or is
+    going, and stays.
+    """
+    if is_touched(tx.connection, delivery):
+        return True
     if not due_reminders(tx.connection, delivery):
         drop_delivery(tx, delivery, DeliveryState.PENDING, reason=EndReason.CANCELLED, now=now)
     return False

@@ -133,6 +133,19 @@ def is_held(connection: Connection, chat: ChatKey, *, now: datetime) -> bool:
     return bool(waiting.not_before > to_millis(now))
 
 
+def is_continued(connection: Connection, chat: ChatKey, sender_id: str, *, now: datetime) -> bool:
+    """Whether the chat waits for the rest of a text that this sender's client cut."""
+    if not is_held(connection, chat, now=now):
+        return False
+    last = connection.execute(
+        select(messages.c.sender_id, messages.c.is_part)
+        .where(messages.c.chat_key == str(resolve_chat(connection, chat)))
+        .order_by(messages.c.id.desc())
+        .limit(1)
+    ).one()
+    return bool(last.is_part and last.sender_id == sender_id)
+
+
 def edit_message(tx: Transaction, edit: Edit) -> bool:
     """Replace the text of a message whose turn is still queued and had no run; false = too late."""
     in_waiting_turn = (

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from gateway.domain.delivery import DeliveryId, DeliveryState
 from gateway.domain.job import DueReminder, JobId, JobState
@@ -12,15 +12,26 @@ from gateway.store.database import Topic, Transaction
 from gateway.store.events import record_event
 from gateway.store.schema import jobs, turns
 
+_DUE_REMINDERS = (
+    select(turns.c.text, turns.c.slot_at, jobs.c.id, jobs.c.timezone)
+    .join(jobs, jobs.c.id == turns.c.job_id)
+    .where(turns.c.delivery_id == bindparam("delivery"), jobs.c.state != JobState.CANCELLED)
+    .order_by(turns.c.slot_at, turns.c.id)
+)
+_ENDING_JOBS = (
+    select(jobs.c.id, jobs.c.state, jobs.c.chat_key)
+    .join(turns, turns.c.job_id == jobs.c.id)
+    .where(
+        turns.c.delivery_id == bindparam("delivery"),
+        jobs.c.next_slot_at.is_(None),
+        jobs.c.state.in_((JobState.ACTIVE, JobState.PAUSED)),
+    )
+)
+
 
 def due_reminders(connection: Connection, delivery: DeliveryId) -> list[DueReminder]:
     """The slots whose text a delivery carries, oldest first, without those of cancelled jobs."""
-    rows = connection.execute(
-        select(turns.c.text, turns.c.slot_at, jobs.c.id, jobs.c.timezone)
-        .join(jobs, jobs.c.id == turns.c.job_id)
-        .where(turns.c.delivery_id == delivery, jobs.c.state != JobState.CANCELLED)
-        .order_by(turns.c.slot_at, turns.c.id)
-    ).all()
+    rows = connection.execute(_DUE_REMINDERS, {"delivery": delivery}).all()
     return [
         DueReminder(
             job_id=JobId(row.id),
@@ -41,24 +52,15 @@ def settle_jobs(
     """
     arrived = end in (DeliveryState.SENT, DeliveryState.PARTIAL)
     after = JobState.DONE if arrived else JobState.FAILED
-    rows = tx.connection.execute(
-        select(jobs.c.id, jobs.c.state, jobs.c.chat_key)
-        .join(turns, turns.c.job_id == jobs.c.id)
-        .where(
-            turns.c.delivery_id == delivery,
-            jobs.c.next_slot_at.is_(None),
-            jobs.c.state.in_((JobState.ACTIVE, JobState.PAUSED)),
-        )
-    ).all()
+    rows = tx.connection.execute(_ENDING_JOBS, {"delivery": delivery}).all()
     for row in rows:
+        reason = None if arrived else "not_delivered"
         moved = tx.connection.execute(
             update(jobs)
             .where(jobs.c.id == row.id, jobs.c.state == row.state, jobs.c.next_slot_at.is_(None))
-            .values(
-                state=after, reason=None if arrived else "not_delivered", ended_at=to_millis(now)
-            )
+            .values(state=after, reason=reason, ended_at=to_millis(now))
         )
         if moved.rowcount:
             move = (JobState(row.state), after)
-            record_event(tx.connection, jobs, row.id, move, now=now)
+            record_event(tx.connection, jobs, row.id, move, now=now, reason=reason)
             tx.touch(Topic.JOBS, ChatKey.parse(row.chat_key))

@@ -10,10 +10,15 @@ from gateway.domain.message import ChatKey
 from gateway.domain.schedule import to_millis
 from gateway.domain.turn import RunId, RunState, Trigger, TurnId, TurnState
 from gateway.store.database import Topic, Transaction
-from gateway.store.deliveries import EndReason, drop_open
+from gateway.store.deliveries import EndReason, drop_open, store_silence
 from gateway.store.events import save_move
-from gateway.store.schema import runs, tool_calls, turns
-from gateway.store.turns import store_silence
+from gateway.store.schema import (
+    TURN_IS_OPEN,
+    TURN_IS_RUNNING,
+    runs,
+    tool_calls,
+    turns,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +46,15 @@ def stop_chat(tx: Transaction, chat: ChatKey, *, now: datetime) -> Stopped:
     rows = tx.connection.execute(
         select(turns.c.id, turns.c.state).where(
             turns.c.chat_key == str(chat),
-            (turns.c.state == TurnState.RUNNING)
-            | ((turns.c.state == TurnState.QUEUED) & (turns.c.trigger == Trigger.MESSAGE)),
+            TURN_IS_OPEN,
+            TURN_IS_RUNNING | (turns.c.trigger == Trigger.MESSAGE),
         )
     ).all()
     stopped: list[RunId] = []
     for row in rows:
-        stopped += _cancel_runs(tx, TurnId(row.id), now=now)
-        cancel_turn(tx, chat, TurnId(row.id), TurnState(row.state), reason="stopped", now=now)
+        stopped += cancel_turn(
+            tx, chat, TurnId(row.id), TurnState(row.state), reason="stopped", now=now
+        )
     replies = drop_open(tx, chat, kinds=(DeliveryKind.REPLY,), reason=EndReason.STOPPED, now=now)
     lines = tx.connection.execute(
         select(tool_calls.c.line)
@@ -72,24 +78,26 @@ def cancel_turn(
     *,
     reason: str,
     now: datetime,
-) -> None:
-    """End an open turn without an answer."""
+) -> list[RunId]:
+    """End an open turn without an answer; returns its running run, whose result is void now."""
+    cancelled = _cancel_runs(tx, turn, reason=reason, now=now)
     values = {
         "reason": reason,
         "delivery_id": store_silence(tx, chat, reason=reason, now=now),
         "ended_at": to_millis(now),
     }
     save_move(tx.connection, turns, turn, (state, TurnState.CANCELLED), values, now=now)
+    return cancelled
 
 
-def _cancel_runs(tx: Transaction, turn: TurnId, *, now: datetime) -> list[RunId]:
+def _cancel_runs(tx: Transaction, turn: TurnId, *, reason: str, now: datetime) -> list[RunId]:
     rows = tx.connection.execute(
         select(runs.c.id).where(runs.c.turn_id == turn, runs.c.state == RunState.RUNNING)
     ).scalars()
     cancelled = []
     for run in list(rows):
         move = (RunState.RUNNING, RunState.CANCELLED)
-        values = {"reason": "stopped", "ended_at": to_millis(now)}
+        values = {"reason": reason, "ended_at": to_millis(now)}
         save_move(tx.connection, runs, run, move, values, now=now)
         cancelled.append(RunId(run))
     return cancelled

@@ -1,15 +1,21 @@
-"""Tool calls: each effect once, however often a run of its turn is repeated."""
+"""Tool calls: each effect once, however often a run is repeated, and told to the person."""
 
 from collections.abc import Callable
 
-from sqlalchemy import insert, select
+from sqlalchemy import Connection, bindparam, insert, select
 
 from gateway.domain.schedule import to_millis
-from gateway.domain.tool import ToolContext, ToolResult
-from gateway.domain.turn import RunState
+from gateway.domain.tool import NOTHING_SET, ToolContext, ToolResult
+from gateway.domain.turn import RunState, TurnId
 from gateway.errors import StaleStateError
 from gateway.store.database import Transaction
 from gateway.store.schema import runs, tool_calls
+
+_CALLS = (
+    select(tool_calls.c.tool, tool_calls.c.line, tool_calls.c.is_failed_create)
+    .where(tool_calls.c.turn_id == bindparam("turn"))
+    .order_by(tool_calls.c.id)
+)
 
 
 def run_once(
@@ -53,3 +59,16 @@ def run_once(
         )
     )
     return result
+
+
+def with_stored_lines(connection: Connection, turn: TurnId, reply: str) -> str:
+    """The reply with the stored line of each job that the turn created or changed, unless it
+    holds it word for word; if all that it tried to set failed, that none was set.
+    """
+    calls = connection.execute(_CALLS, {"turn": turn}).all()
+    lines = dict.fromkeys(call.line for call in calls if call.line is not None)
+    missing = [line for line in lines if line not in reply]
+    has_failed = any(call.is_failed_create for call in calls)
+    if has_failed and not lines and NOTHING_SET not in reply:
+        missing.append(f"{NOTHING_SET}.")
+    return "\n\n".join([reply, "\n".join(missing)]) if missing else reply

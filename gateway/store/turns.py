@@ -4,13 +4,12 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
-from gateway.domain.delivery import DeliveryId, DeliveryKind
+from gateway.domain.delivery import DeliveryId, DeliveryKind, DeliveryState
 from gateway.domain.job import JobId
 from gateway.domain.message import ChannelName, ChatKey, Message
 from gateway.domain.schedule import from_millis, to_millis
-from gateway.domain.tool import NOTHING_SET
 from gateway.domain.turn import (
     GIVEN_BACK,
     RunId,
@@ -23,12 +22,57 @@ from gateway.domain.turn import (
 from gateway.errors import StaleStateError
 from gateway.store.chats import Chat, load_chat, new_session
 from gateway.store.database import Topic, Transaction
-from gateway.store.deliveries import Cut, NewDelivery, store_delivery
+from gateway.store.deliveries import BLANK, Cut, NewDelivery, store_delivery, store_silence
 from gateway.store.events import moment, record_event, save_move
 from gateway.store.messages import turn_messages
-from gateway.store.schema import chats, deliveries, runs, tool_calls, turns
+from gateway.store.schema import (
+    TURN_IS_QUEUED,
+    TURN_IS_RUNNING,
+    chats,
+    deliveries,
+    runs,
+    turns,
+)
+from gateway.store.toolcalls import with_stored_lines
 
 _RECENT = 10
+
+_NEXT = select(func.min(func.coalesce(turns.c.not_before, 0))).where(
+    turns.c.chat_key == bindparam("chat"), TURN_IS_QUEUED
+)
+_HEAD = (
+    select(turns.c.id, turns.c.trigger, turns.c.text)
+    .where(
+        turns.c.chat_key == bindparam("chat"),
+        TURN_IS_QUEUED,
+        func.coalesce(turns.c.not_before, 0) <= bindparam("now"),
+    )
+    .order_by(turns.c.id)
+    .limit(1)
+)
+_RUNS = select(runs.c.state, runs.c.reason).where(runs.c.turn_id == bindparam("turn"))
+_INSERT_RUN = insert(runs).returning(runs.c.id)
+_NEWEST_DELIVERY = select(
+    chats.c.seen_delivery_id,
+    select(func.max(deliveries.c.id))
+    .where(deliveries.c.chat_key == chats.c.chat_key)
+    .scalar_subquery()
+    .label("newest"),
+).where(chats.c.chat_key == bindparam("chat"))
+_RECENT_SIGHTS = (
+    select(deliveries)
+    .where(
+        deliveries.c.chat_key == bindparam("chat"),
+        deliveries.c.id > bindparam("seen"),
+        deliveries.c.kind.in_((DeliveryKind.REMINDER, DeliveryKind.COMMAND)),
+        deliveries.c.state.not_in(
+            (DeliveryState.DROPPED, DeliveryState.FAILED, DeliveryState.SUPPRESSED)
+        ),
+    )
+    .order_by(deliveries.c.id.desc())
+    .limit(_RECENT)
+)
+_SEE = update(chats).where(chats.c.chat_key == bindparam("chat"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +138,7 @@ def queue_heads(
     rows = connection.execute(
         select(turns.c.chat_key, func.min(func.coalesce(turns.c.not_before, 0)).label("first"))
         .join(chats, chats.c.chat_key == turns.c.chat_key)
-        .where(turns.c.state == TurnState.QUEUED, chats.c.channel.in_(channels))
+        .where(TURN_IS_QUEUED, chats.c.channel.in_(channels))
         .group_by(turns.c.chat_key)
     ).all()
     return tuple(
@@ -109,11 +153,7 @@ def queue_heads(
 
 def next_turn(connection: Connection, chat: ChatKey, *, now: datetime) -> Head | None:
     """The chat's head of the queue; None = nothing is queued."""
-    first = connection.execute(
-        select(func.min(func.coalesce(turns.c.not_before, 0))).where(
-            turns.c.chat_key == str(chat), turns.c.state == TurnState.QUEUED
-        )
-    ).scalar_one()
+    first = connection.execute(_NEXT, {"chat": str(chat)}).scalar_one()
     if first is None:
         return None
     is_due = first <= to_millis(now)
@@ -123,23 +163,13 @@ def next_turn(connection: Connection, chat: ChatKey, *, now: datetime) -> Head |
 def claim_turn(tx: Transaction, chat: ChatKey, *, owner: str, now: datetime) -> Claim | None:
     """T2: start a run of the chat's oldest queued turn whose not_before has passed."""
     connection = tx.connection
-    row = connection.execute(
-        select(turns.c.id, turns.c.trigger, turns.c.text)
-        .where(
-            turns.c.chat_key == str(chat),
-            turns.c.state == TurnState.QUEUED,
-            func.coalesce(turns.c.not_before, 0) <= to_millis(now),
-        )
-        .order_by(turns.c.id)
-        .limit(1)
-    ).one_or_none()
+    due = {"chat": str(chat), "now": to_millis(now)}
+    row = connection.execute(_HEAD, due).one_or_none()
     known = load_chat(connection, chat)
     if row is None or known is None:
         return None
     turn = TurnId(row.id)
-    earlier = connection.execute(
-        select(runs.c.state, runs.c.reason).where(runs.c.turn_id == turn)
-    ).all()
+    earlier = connection.execute(_RUNS, {"turn": turn}).all()
     move = (TurnState.QUEUED, TurnState.RUNNING)
     save_move(connection, turns, turn, move, {"started_at": to_millis(now)}, now=now)
     run = _insert_run(connection, turn, attempt=len(earlier) + 1, owner=owner, now=now)
@@ -182,24 +212,22 @@ def answer_turn(
     if not _end_run(tx, claim.run, end, now=now):
         return False
     text = with_stored_lines(tx.connection, claim.turn, reply)
-    delivery = store_delivery(
-        tx,
-        NewDelivery(
-            chat=claim.chat.key,
-            kind=DeliveryKind.REPLY,
-            text=text,
-            chunks=cut(text, is_markdown=True),
-        ),
-        now=now,
+    # Marks alone, a rule for instance, are nothing once rendered: then they are shown as typed.
+    pieces = cut(text, is_markdown=True) or cut(text, is_markdown=False)
+    reason = None if pieces else BLANK
+    new = NewDelivery(
+        chat=claim.chat.key, kind=DeliveryKind.REPLY, text=text, chunks=pieces, reason=reason
     )
-    values = {"reply": text, "delivery_id": delivery, "ended_at": to_millis(now)}
-    move = (TurnState.RUNNING, TurnState.ANSWERED)
+    values = {
+        "reply": text,
+        "reason": reason,
+        "delivery_id": store_delivery(tx, new, now=now),
+        "ended_at": to_millis(now),
+    }
+    move = (TurnState.RUNNING, TurnState.ANSWERED if pieces else TurnState.SILENT)
     save_move(tx.connection, turns, claim.turn, move, values, now=now)
-    tx.connection.execute(
-        update(chats)
-        .where(chats.c.chat_key == str(claim.chat.key))
-        .values(seen_delivery_id=claim.seen_delivery)
-    )
+    seen = {"chat": str(claim.chat.key), "seen_delivery_id": claim.seen_delivery}
+    tx.connection.execute(_SEE, seen)
     tx.touch(Topic.TURNS, claim.chat.key)
     return True
 
@@ -254,7 +282,7 @@ def recover_turns(
         select(turns.c.id, turns.c.chat_key, turns.c.trigger, runs.c.id.label("run_id"))
         .join(runs, (runs.c.turn_id == turns.c.id) & (runs.c.state == RunState.RUNNING))
         .join(chats, chats.c.chat_key == turns.c.chat_key)
-        .where(turns.c.state == TurnState.RUNNING, chats.c.channel.in_(channels))
+        .where(TURN_IS_RUNNING, chats.c.channel.in_(channels))
     ).all()
     for row in rows:
         end = RunEnd(state=RunState.INTERRUPTED, reason="gateway_died")
@@ -265,36 +293,13 @@ def recover_turns(
         if after is not TurnState.QUEUED:
             values = {"reason": "interrupted", "ended_at": to_millis(now)}
         if after is TurnState.FAILED:
-            text = notice.text(RunId(row.run_id))
+            text = with_stored_lines(tx.connection, row.id, notice.text(RunId(row.run_id)))
             values["delivery_id"] = _store_notice(tx, chat, text, notice.cut, now=now)
         elif after is TurnState.CANCELLED:
             values["delivery_id"] = store_silence(tx, chat, reason="interrupted", now=now)
         save_move(tx.connection, turns, row.id, (TurnState.RUNNING, after), values, now=now)
         tx.touch(Topic.TURNS, chat)
     return len(rows)
-
-
-def with_stored_lines(connection: Connection, turn: TurnId, reply: str) -> str:
-    """The reply with the stored line of each job that the turn created or changed, unless it
-    holds it word for word; if all that it tried to set failed, that none was set.
-    """
-    calls = connection.execute(
-        select(tool_calls.c.line, tool_calls.c.is_failed_create)
-        .where(tool_calls.c.turn_id == turn)
-        .order_by(tool_calls.c.id)
-    ).all()
-    lines = dict.fromkeys(call.line for call in calls if call.line is not None)
-    missing = [line for line in lines if line not in reply]
-    has_failed = any(call.is_failed_create for call in calls)
-    if has_failed and not lines and NOTHING_SET not in reply:
-        missing.append(f"{NOTHING_SET}.")
-    return "\n\n".join([reply, "\n".join(missing)]) if missing else reply
-
-
-def store_silence(tx: Transaction, chat: ChatKey, *, reason: str, now: datetime) -> DeliveryId:
-    """The delivery row of a turn's end that has nothing to send."""
-    nothing = NewDelivery(chat=chat, kind=DeliveryKind.REPLY, text="", chunks=(), reason=reason)
-    return store_delivery(tx, nothing, now=now)
 
 
 def _store_notice(
@@ -310,15 +315,14 @@ def _insert_run(
     connection: Connection, turn: TurnId, *, attempt: int, owner: str, now: datetime
 ) -> RunId:
     run = connection.execute(
-        insert(runs)
-        .values(
-            turn_id=turn,
-            attempt=attempt,
-            owner=owner,
-            state=RunState.RUNNING,
-            started_at=to_millis(now),
-        )
-        .returning(runs.c.id)
+        _INSERT_RUN,
+        {
+            "turn_id": turn,
+            "attempt": attempt,
+            "owner": owner,
+            "state": RunState.RUNNING,
+            "started_at": to_millis(now),
+        },
     ).scalar_one()
     record_event(connection, runs, run, (None, RunState.RUNNING), now=now)
     return RunId(run)
@@ -346,30 +350,19 @@ def _counts(state: str, reason: str | None) -> bool:
 
 
 def _interruptions(connection: Connection, turn: int) -> int:
-    rows = connection.execute(
-        select(runs.c.state, runs.c.reason).where(runs.c.turn_id == turn)
-    ).all()
+    rows = connection.execute(_RUNS, {"turn": turn}).all()
     return sum(_counts(row.state, row.reason) for row in rows)
 
 
 def _recent(connection: Connection, chat: ChatKey) -> tuple[DeliveryId, tuple[Sight, ...]]:
     """What was sent to the chat outside its session since its last turn, oldest first."""
     key = str(chat)
-    seen = connection.execute(
-        select(chats.c.seen_delivery_id).where(chats.c.chat_key == key)
-    ).scalar_one()
-    rows = connection.execute(
-        select(deliveries)
-        .where(
-            deliveries.c.chat_key == key,
-            deliveries.c.id > seen,
-            deliveries.c.kind.in_((DeliveryKind.REMINDER, DeliveryKind.COMMAND)),
-        )
-        .order_by(deliveries.c.id.desc())
-        .limit(_RECENT)
-    ).all()
-    if not rows:
-        return DeliveryId(seen), ()
+    marks = connection.execute(_NEWEST_DELIVERY, {"chat": key}).one()
+    newest = DeliveryId(max(marks.newest or 0, marks.seen_delivery_id))
+    if newest <= marks.seen_delivery_id:
+        return newest, ()
+    since = {"chat": key, "seen": marks.seen_delivery_id}
+    rows = connection.execute(_RECENT_SIGHTS, since).all()
     sights = []
     for row in reversed(rows):
         job_ids = connection.execute(
@@ -383,4 +376,4 @@ def _recent(connection: Connection, chat: ChatKey) -> tuple[DeliveryId, tuple[Si
                 job_ids=tuple(JobId(job) for job in job_ids if job is not None),
             )
         )
-    return DeliveryId(rows[0].id), tuple(sights)
+    return newest, tuple(sights)

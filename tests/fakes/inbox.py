@@ -19,6 +19,7 @@ class Inbox:
         self._gate = asyncio.Event()
         self._gate.set()
         self._change = asyncio.Event()
+        self.admits = True
 
     @property
     def texts(self) -> list[str]:
@@ -35,7 +36,7 @@ class Inbox:
     def open(self) -> None:
         self._gate.set()
 
-    async def receive(self, inbound: Inbound) -> None:
+    async def receive(self, inbound: Inbound) -> bool:
         self.tried.append(inbound)
         self._touch()
         await self._gate.wait()
@@ -44,6 +45,7 @@ class Inbox:
             raise verdict
         self.items.append(inbound)
         self._touch()
+        return self.admits
 
     def health_changed(self, channel: Channel) -> None:
         self.healths.append(channel.health)

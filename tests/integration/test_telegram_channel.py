@@ -168,6 +168,19 @@ async def test_a_button_is_answered_after_its_press_was_stored(
     ]
 
 
+async def test_i06_a_stranger_who_presses_a_button_gets_nothing(
+    api: BotApi, channel: TelegramChannel, inbox: Inbox
+) -> None:
+    inbox.admits = False
+    api.push(updates.button(callback_id="cb-9"))
+    api.push(updates.text("the next one"))
+
+    async with running(channel, inbox):
+        await inbox.until(lambda: len(inbox.items) == 2)
+
+    assert api.calls_of("answerCallbackQuery") == []
+
+
 async def test_a_button_that_cannot_be_answered_holds_up_nothing(
     api: BotApi, channel: TelegramChannel, inbox: Inbox
 ) -> None:

@@ -98,7 +98,7 @@ class Poller:
         if inbound is None:
             return
         try:
-            await receive(inbound)
+            is_admitted = await receive(inbound)
         except StoreError:
             raise
         except Exception as error:
@@ -110,7 +110,8 @@ class Poller:
             if tries < _MAX_TRIES:
                 raise _NotReceivedError from error
             return
-        self._acknowledge_button(inbound)
+        if is_admitted:
+            self._acknowledge_button(inbound)
 
     def _count_try(self, update_id: int) -> int:
         last_id, tries = self._tries

@@ -188,7 +188,10 @@ def is_plain_text(words: Words, index: int) -> bool:
     """Whether "sun" or "sat" is the star or the verb here."""
     if words.at(index) not in SHY_WEEKDAYS:
         return False
-    return words.at(index - 1) in SHY_WEEKDAY_BEFORE or words.joined(index + 1) in SHY_WEEKDAY_AFTER
+    before, after = words.at(index - 1), words.joined(index + 1)
+    is_inside = not words.is_parted(index) and before not in _PREPOSITIONS
+    goes_on = bool(after) and after not in CONNECTORS | PARTS | {"@"} and not after[0].isdigit()
+    return before in SHY_WEEKDAY_BEFORE or after in SHY_WEEKDAY_AFTER or (is_inside and goes_on)
 
 
 def _is_described(words: Words, index: int) -> bool:
