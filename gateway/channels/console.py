@@ -1,6 +1,7 @@
 """The console channel: a terminal with a prompt, or a script on standard input."""
 
 import asyncio
+import logging
 import os
 import sys
 import threading
@@ -15,6 +16,9 @@ from gateway.channels.markup import from_markdown
 from gateway.domain.chunking import CONSOLE, EntityKind, RichText, split
 from gateway.domain.delivery import NotSent, NotSentReason, SendOutcome, Sent
 from gateway.domain.message import ChannelName, ChatKey, NewMessage
+from gateway.errors import StoreError
+
+log = logging.getLogger(__name__)
 
 CHAT = ChatKey(ChannelName.CONSOLE, "local")
 ACCOUNT = "local"
@@ -55,11 +59,12 @@ class ConsoleRules:
     """How the console session goes.
 
     `settled` returns when all that was said is answered; `linger` is how many seconds to stay
-    after the end of input.
+    after the end of input, `retry_after` how many to wait for a store that could not take a line.
     """
 
     settled: Callable[[], Awaitable[None]]
     linger: float = 0.0
+    retry_after: float = 1.0
 
 
 class ConsoleChannel:
@@ -87,31 +92,47 @@ class ConsoleChannel:
 
     async def run(self, receive: Receive) -> None:
         """Take lines until there are no more, stay for the linger, and return."""
-        self._health = ChannelHealth(state=ChannelState.CONNECTED, last_ok_at=datetime.now(UTC))
-        if self._surface.is_script:
-            await self._rules.settled()
+        self._mark(ChannelState.CONNECTED)
+        try:
+            await self._take_lines(receive)
+            await asyncio.sleep(self._rules.linger)
+            await self._settle()
+        finally:
+            self._mark(ChannelState.STOPPED)
+
+    async def _take_lines(self, receive: Receive) -> None:
+        await self._settle()
         count = 0
         while (line := await self._surface.read_line()) is not None:
-            self._health = ChannelHealth(state=ChannelState.CONNECTED, last_ok_at=datetime.now(UTC))
-            if not line.strip():
-                continue
-            count += 1
-            await receive(self._message(line, count))
-            if self._surface.is_script:
-                await self._rules.settled()
+            self._mark(ChannelState.CONNECTED)
+            if line.strip():
+                count += 1
+                await self._hand_over(self._message(line, count), receive)
+                await self._settle()
         if not count and self._surface.is_script:
             await self._surface.show(RichText.literal(WELCOME))
-        await asyncio.sleep(self._rules.linger)
+
+    async def _hand_over(self, message: NewMessage, receive: Receive) -> None:
+        """Nobody hands a line over again but we: try until it is stored."""
+        while True:
+            try:
+                await receive(message)
+            except StoreError:
+                log.exception("line_not_stored")
+                await asyncio.sleep(self._rules.retry_after)
+            else:
+                return
+
+    async def _settle(self) -> None:
         if self._surface.is_script:
             await self._rules.settled()
-        self._health = ChannelHealth(state=ChannelState.STOPPED)
 
     async def send(self, target: Target, body: RichText) -> SendOutcome:
         """Show one text."""
         try:
             await self._surface.show(body)
         except OSError as error:
-            self._health = ChannelHealth(state=ChannelState.DISCONNECTED, reason=str(error))
+            self._mark(ChannelState.DISCONNECTED, reason=str(error))
             return NotSent(reason=NotSentReason.CHANNEL_DOWN)
         self._sent += 1
         return Sent(external_id=f"{self._session}:{self._sent}")
@@ -122,6 +143,11 @@ class ConsoleChannel:
 
     async def close(self) -> None:
         """Nothing is held."""
+
+    def _mark(self, state: ChannelState, *, reason: str | None = None) -> None:
+        is_ok = state is ChannelState.CONNECTED
+        last_ok_at = datetime.now(UTC) if is_ok else self._health.last_ok_at
+        self._health = ChannelHealth(state=state, reason=reason, last_ok_at=last_ok_at)
 
     def _message(self, line: str, number: int) -> NewMessage:
         return NewMessage(

@@ -6,14 +6,26 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, func, select
 
-from gateway.domain.delivery import ChunkState, DeliveryKind, DeliveryState
+from gateway.domain.delivery import DeliveryKind, DeliveryState
 from gateway.domain.job import JobState
 from gateway.domain.message import ChatKey
 from gateway.domain.schedule import from_millis, to_millis
 from gateway.domain.turn import TurnState
-from gateway.store.schema import chunks, deliveries, jobs, runs, turns
+from gateway.store.schema import (
+    CHUNK_IS_UNKNOWN,
+    DELIVERY_HAS_FAILED,
+    DELIVERY_IS_OPEN,
+    JOB_IS_ACTIVE,
+    JOB_IS_LISTED,
+    TURN_IS_OPEN,
+    chunks,
+    deliveries,
+    jobs,
+    runs,
+    turns,
+)
 
 Record = dict[str, object]
 """One JSON object as scripts read it; its keys are a contract."""
@@ -179,24 +191,14 @@ class Counts:
 
 def load_counts(connection: Connection, *, now: datetime) -> Counts:
     """Count what is open, waiting or failed."""
-    of_turns = _by_state(connection, turns.c.state, (TurnState.QUEUED, TurnState.RUNNING))
-    of_jobs = _by_state(
-        connection, jobs.c.state, (JobState.ACTIVE, JobState.PAUSED, JobState.FAILED)
-    )
-    of_deliveries = _by_state(
-        connection,
-        deliveries.c.state,
-        (DeliveryState.PENDING, DeliveryState.SENDING, DeliveryState.FAILED),
-    )
-    is_active = jobs.c.state == JobState.ACTIVE
-    overdue = connection.execute(
-        select(func.count())
-        .select_from(jobs)
-        .where(is_active, jobs.c.next_slot_at <= to_millis(now))
-    ).scalar_one()
-    first = connection.execute(select(func.min(jobs.c.next_slot_at)).where(is_active)).scalar_one()
-    unknown = connection.execute(
-        select(func.count()).select_from(chunks).where(chunks.c.state == ChunkState.UNKNOWN)
+    of_turns = _by_state(connection, turns.c.state, TURN_IS_OPEN)
+    of_jobs = _by_state(connection, jobs.c.state, JOB_IS_LISTED)
+    open_deliveries = _by_state(connection, deliveries.c.state, DELIVERY_IS_OPEN)
+    failed = _by_state(connection, deliveries.c.state, DELIVERY_HAS_FAILED)
+    unknown = _by_state(connection, chunks.c.state, CHUNK_IS_UNKNOWN)
+    is_overdue = JOB_IS_ACTIVE & (jobs.c.next_slot_at <= to_millis(now))
+    first = connection.execute(
+        select(func.min(jobs.c.next_slot_at)).where(JOB_IS_ACTIVE)
     ).scalar_one()
     return Counts(
         queued=of_turns.get(TurnState.QUEUED, 0),
@@ -204,32 +206,21 @@ def load_counts(connection: Connection, *, now: datetime) -> Counts:
         active=of_jobs.get(JobState.ACTIVE, 0),
         paused=of_jobs.get(JobState.PAUSED, 0),
         failed_jobs=of_jobs.get(JobState.FAILED, 0),
-        overdue=overdue,
+        overdue=sum(_by_state(connection, jobs.c.state, is_overdue).values()),
         next_slot_at=first,
-        pending=of_deliveries.get(DeliveryState.PENDING, 0)
-        + of_deliveries.get(DeliveryState.SENDING, 0),
-        unknown=unknown,
-        failed_deliveries=of_deliveries.get(DeliveryState.FAILED, 0),
+        pending=sum(open_deliveries.values()),
+        unknown=sum(unknown.values()),
+        failed_deliveries=sum(failed.values()),
     )
 
 
 def is_chat_settled(connection: Connection, chat: ChatKey) -> bool:
     """Whether the chat has no open turn and no open delivery."""
     open_turn = connection.execute(
-        select(turns.c.id)
-        .where(
-            turns.c.chat_key == str(chat),
-            turns.c.state.in_((TurnState.QUEUED, TurnState.RUNNING)),
-        )
-        .limit(1)
+        select(turns.c.id).where(turns.c.chat_key == str(chat), TURN_IS_OPEN).limit(1)
     ).first()
     open_delivery = connection.execute(
-        select(deliveries.c.id)
-        .where(
-            deliveries.c.chat_key == str(chat),
-            deliveries.c.state.in_((DeliveryState.PENDING, DeliveryState.SENDING)),
-        )
-        .limit(1)
+        select(deliveries.c.id).where(deliveries.c.chat_key == str(chat), DELIVERY_IS_OPEN).limit(1)
     ).first()
     return open_turn is None and open_delivery is None
 
@@ -264,8 +255,8 @@ def _grouped(rows: Sequence[Any], column: str) -> dict[int, list[Any]]:
     return groups
 
 
-def _by_state(connection: Connection, column: Any, states: Sequence[str]) -> dict[str, int]:
-    rows = connection.execute(
-        select(column, func.count()).where(column.in_(states)).group_by(column)
-    ).all()
+def _by_state(
+    connection: Connection, state: ColumnElement[str], condition: ColumnElement[bool]
+) -> dict[str, int]:
+    rows = connection.execute(select(state, func.count()).where(condition).group_by(state)).all()
     return {row[0]: row[1] for row in rows}

@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -17,7 +18,9 @@ from sqlalchemy.sql import column
 from gateway.errors import (
     CorruptDatabaseError,
     DataDirectoryInUseError,
+    GatewayError,
     NewerDatabaseError,
+    StoreBusyError,
     StoreError,
 )
 from gateway.store.database import Database, classify, open_engine
@@ -25,6 +28,7 @@ from gateway.store.schema import REVISIONS, metadata
 
 DATABASE_NAME = "gateway.db"
 COPIES_KEPT = 3
+_COPIES_NAME = "copies"
 _LOCK_NAME = "gateway.lock"
 _LOCK_WAIT = 3.0
 _LOCK_POLL = 0.1
@@ -40,22 +44,36 @@ class FileLock:
         self._descriptor: int | None = None
 
     def acquire(self, *, wait: float = _LOCK_WAIT) -> int | None:
-        """Try for `wait` seconds; None = it is ours, else the pid of the holder (0 = unknown)."""
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        """Try for `wait` seconds; None = it is ours, else the pid of the holder (0 = unknown).
+
+        Raises StoreError when the file cannot be locked at all.
+        """
+        try:
+            return self._acquire(wait)
+        except OSError as error:
+            raise StoreError(f"{self._path} cannot be locked: {error}") from error
+
+    def _acquire(self, wait: float) -> int | None:
+        descriptor = _open_private(self._path)
         deadline = time.monotonic() + wait
         while True:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            except BlockingIOError:
                 if time.monotonic() < deadline:
                     time.sleep(_LOCK_POLL)
                     continue
                 holder = _read_pid(descriptor)
                 os.close(descriptor)
                 return holder
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+            except OSError:
+                os.close(descriptor)
+                raise
             self._descriptor = descriptor
+            # The text only helps people; on a full disk the lock alone must do.
+            with contextlib.suppress(OSError):
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
             return None
 
     def release(self) -> None:
@@ -99,7 +117,7 @@ class Layout:
     @property
     def copies(self) -> Path:
         """The folder of its copies."""
-        return self.directory / "copies"
+        return self.directory / _COPIES_NAME
 
 
 def open_database(layout: Layout) -> Database:
@@ -110,7 +128,7 @@ def open_database(layout: Layout) -> Database:
     path = layout.database
     revision = None
     if path.exists():
-        revision = check_database(path)
+        revision = check_database(path, copies=layout.copies)
     else:
         # Made private before SQLite writes into it.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -122,11 +140,19 @@ def open_database(layout: Layout) -> Database:
     return Database(path)
 
 
-def check_database(path: Path) -> str | None:
-    """The revision of the database file; raises if it is damaged or newer than this program."""
-    if path.stat().st_size == 0:
+def check_database(path: Path, *, copies: Path | None = None, whole: bool = False) -> str | None:
+    """The revision of the database file; raises if it is damaged or newer than this program.
+
+    `whole` checks a large file to its end, too. `copies` is where the copies are that a person
+    is pointed to.
+    """
+    copies = copies or path.parent / _COPIES_NAME
+    size = path.stat().st_size
+    if size == 0 and not _newest_first(copies):
         return None
     try:
+        if size == 0:
+            raise sqlite3.DatabaseError("it is empty, and there are copies of it")
         with _read_only(path) as connection:
             revision = _revision(connection)
             if revision is not None and revision not in REVISIONS:
@@ -134,36 +160,35 @@ def check_database(path: Path) -> str | None:
                     f"{path} was written by a newer gateway (revision {revision}). "
                     "Update this program, or point GATEWAY_DATA_DIR to another directory."
                 )
-            if path.stat().st_size <= _CHECKED_AT_START:
+            if whole or size <= _CHECKED_AT_START:
                 _quick_check(connection)
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
-            raise classify(error) from error
-        raise CorruptDatabaseError(_damage_text(path, str(error))) from error
+    except sqlite3.Error as error:
+        raise _translated(error, path, copies) from error
     return revision
 
 
 def copy_database(layout: Layout, *, label: str = "daily") -> Path:
     """Write a consistent copy of the database (0600) and keep the newest three.
 
-    Raises CorruptDatabaseError when the database is damaged; the copies stay as they are.
+    Raises StoreError when it cannot be written, CorruptDatabaseError when the database is
+    damaged; the older copies stay as they are.
     """
-    layout.copies.mkdir(mode=0o700, exist_ok=True)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     target = layout.copies / f"gateway-{stamp}-{label}.db"
     partial = target.with_suffix(".partial")
-    partial.unlink(missing_ok=True)
     try:
+        layout.copies.mkdir(mode=0o700, exist_ok=True)
+        for left_over in layout.copies.glob("*.partial"):
+            left_over.unlink()
         with _read_only(layout.database) as connection:
             _quick_check(connection)
             os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             connection.execute("VACUUM INTO ?", (str(partial),))
         partial.rename(target)
-    except sqlite3.Error as error:
-        partial.unlink(missing_ok=True)
-        if isinstance(error, sqlite3.OperationalError):
-            raise classify(error) from error
-        raise CorruptDatabaseError(_damage_text(layout.database, str(error))) from error
+    except (sqlite3.Error, OSError) as error:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise _translated(error, layout.database, layout.copies) from error
     for old in list_copies(layout)[COPIES_KEPT:]:
         old.unlink(missing_ok=True)
     return target
@@ -171,7 +196,18 @@ def copy_database(layout: Layout, *, label: str = "daily") -> Path:
 
 def list_copies(layout: Layout) -> list[Path]:
     """The copies, newest first."""
-    return sorted(layout.copies.glob("gateway-*.db"), key=lambda path: path.name, reverse=True)
+    return _newest_first(layout.copies)
+
+
+def _newest_first(copies: Path) -> list[Path]:
+    return sorted(copies.glob("gateway-*.db"), key=lambda path: path.name, reverse=True)
+
+
+def _good_copies(copies: Path) -> Iterator[Path]:
+    for copy in _newest_first(copies):
+        with contextlib.suppress(CorruptDatabaseError):
+            check_database(copy, whole=True)
+            yield copy
 
 
 def set_aside(layout: Layout) -> Path | None:
@@ -193,13 +229,15 @@ def restore_newest(layout: Layout) -> Path:
 
     Raises StoreError when there is no good copy; nothing is moved then.
     """
-    for copy in list_copies(layout):
-        with contextlib.suppress(CorruptDatabaseError):
-            check_database(copy)
-            set_aside(layout)
-            layout.database.write_bytes(copy.read_bytes())
-            layout.database.chmod(0o600)
-            return copy
+    for copy in _good_copies(layout.copies):
+        restored = layout.database.with_name(f"{layout.database.name}.restoring")
+        shutil.copyfile(copy, restored)
+        restored.chmod(0o600)
+        with restored.open("rb") as written:
+            os.fsync(written.fileno())
+        set_aside(layout)
+        restored.rename(layout.database)
+        return copy
     raise StoreError(f"There is no good copy in {layout.copies}. Nothing was changed.")
 
 
@@ -209,7 +247,8 @@ def _migrate(path: Path) -> None:
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    scripts = Path(__file__).parent / "migrations"
+    config.set_main_option("script_location", str(scripts).replace("%", "%%"))
     engine = open_engine(path, is_read_only=False)
     try:
         with engine.connect() as connection, connection.begin():
@@ -250,18 +289,30 @@ def _read_only(path: Path) -> Iterator[sqlite3.Connection]:
         connection.close()
 
 
-def _damage_text(path: Path, reason: str) -> str:
-    layout = Layout(directory=path.parent)
-    good = next(iter(list_copies(layout)), None)
+def _translated(error: sqlite3.Error | OSError, path: Path, copies: Path) -> GatewayError:
+    """Our error for a database file: damage, unless something else stood in the way."""
+    translated = classify(error)
+    if isinstance(error, OSError) or isinstance(translated, StoreBusyError):
+        return translated
+    good = next(_good_copies(copies), None)
     ways = "`gateway run --start-empty` begins with an empty one"
     if good is not None:
         ways = f"`gateway run --restore` goes back to the copy {good.name}; {ways}"
-    return (
-        f"The database {path} is damaged ({reason}). It was left as it is. {ways}. "
+    return CorruptDatabaseError(
+        f"The database {path} is damaged ({error}). It was left as it is. {ways}. "
         "Either keeps the damaged file beside it."
     )
 
 
+def _open_private(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o600)
+    except PermissionError:
+        path.chmod(0o600)  # it may be ours and made read-only; else this fails as well
+        return os.open(path, flags, 0o600)
+
+
 def _read_pid(descriptor: int) -> int:
     text = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
-    return int(text) if text.isdigit() else 0
+    return int(text) if text.isdecimal() else 0

@@ -220,6 +220,12 @@ jobs = Table(
         sqlite_where=text("state = 'active'"),
         postgresql_where=text("state = 'active'"),
     ),
+    Index(
+        "ix_jobs_listed",
+        "state",
+        sqlite_where=text("state IN ('active', 'paused', 'failed')"),
+        postgresql_where=text("state IN ('active', 'paused', 'failed')"),
+    ),
     Index("ix_jobs_chat", "chat_key", "id"),
     Index("ix_jobs_ended", "ended_at"),
     sqlite_autoincrement=True,
@@ -256,6 +262,12 @@ deliveries = Table(
         sqlite_where=text("owes_notice = 1"),
         postgresql_where=text("owes_notice"),
     ),
+    Index(
+        "ix_deliveries_failed",
+        "id",
+        sqlite_where=text("state = 'failed'"),
+        postgresql_where=text("state = 'failed'"),
+    ),
     Index("ix_deliveries_chat", "chat_key", "id"),
     Index("ix_deliveries_settled", "settled_at"),
     sqlite_autoincrement=True,
@@ -282,6 +294,12 @@ chunks = Table(
     _millis("sent_at"),
     UniqueConstraint("delivery_id", "number"),
     _one_of("state", ChunkState),
+    Index(
+        "ix_chunks_unknown",
+        "id",
+        sqlite_where=text("state = 'unknown'"),
+        postgresql_where=text("state = 'unknown'"),
+    ),
     sqlite_autoincrement=True,
 )
 
@@ -334,4 +352,7 @@ TURN_IS_RUNNING = stands_in(turns.c.state, TurnState.RUNNING)
 JOB_IS_ACTIVE = stands_in(jobs.c.state, JobState.ACTIVE)
 DELIVERY_IS_OPEN = stands_in(deliveries.c.state, DeliveryState.PENDING, DeliveryState.SENDING)
 DELIVERY_IS_PENDING = DELIVERY_IS_OPEN & stands_in(deliveries.c.state, DeliveryState.PENDING)
+JOB_IS_LISTED = stands_in(jobs.c.state, JobState.ACTIVE, JobState.PAUSED, JobState.FAILED)
+DELIVERY_HAS_FAILED = stands_in(deliveries.c.state, DeliveryState.FAILED)
+CHUNK_IS_UNKNOWN = stands_in(chunks.c.state, ChunkState.UNKNOWN)
 DELIVERY_OWES_NOTICE = deliveries.c.owes_notice == true()

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gateway.channels.base import Channel, Target
+from gateway.channels.console import CHAT, ConsoleChannel, ConsoleRules, plain_text
 from gateway.channels.telegram import Pacer, TelegramChannel, Timing
+from gateway.domain.chunking import RichText
 from tests.fakes import bot_api_updates as updates
 from tests.fakes.bot_api import BotApi
 
@@ -83,4 +85,54 @@ async def _telegram() -> AsyncIterator[Stage]:
         await stage.channel.close()
 
 
-IMPLEMENTATIONS = (Implementation(name="telegram", open=_telegram, hands_over_again=True),)
+class _Desk:
+    """A surface whose reader sits in the test."""
+
+    is_script = True
+
+    def __init__(self) -> None:
+        self.lines: asyncio.Queue[str | None] = asyncio.Queue()
+        self.texts: list[str] = []
+        self.is_broken = False
+
+    async def read_line(self) -> str | None:
+        return await self.lines.get()
+
+    async def show(self, body: RichText) -> None:
+        if self.is_broken:
+            raise BrokenPipeError("nobody reads")
+        self.texts.append(plain_text(body))
+
+    def show_typing(self) -> None:
+        pass
+
+
+class _ConsoleStage:
+    def __init__(self) -> None:
+        self._desk = _Desk()
+        self.target = Target(address=CHAT.address)
+        rules = ConsoleRules(settled=lambda: asyncio.sleep(0), retry_after=0)
+        self.channel = ConsoleChannel(self._desk, rules)
+
+    async def say(self, text: str) -> None:
+        await self._desk.lines.put(text)
+
+    def shown(self) -> list[str]:
+        return self._desk.texts
+
+    async def break_off(self) -> None:
+        self._desk.is_broken = True
+
+    async def mend(self) -> None:
+        self._desk.is_broken = False
+
+
+@asynccontextmanager
+async def _console() -> AsyncIterator[Stage]:
+    yield _ConsoleStage()
+
+
+IMPLEMENTATIONS = (
+    Implementation(name="telegram", open=_telegram, hands_over_again=True),
+    Implementation(name="console", open=_console, hands_over_again=True),
+)

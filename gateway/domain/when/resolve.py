@@ -108,6 +108,8 @@ def _resolve_day(plan: Plan, present: _Present) -> When:
     refusal = _check_year(plan, present) or _check_midnight(plan)
     if refusal is not None:
         return refusal
+    if plan.clock is not None and plan.clock.is_midnight:
+        plan = replace(plan, day=None)  # "midnight tonight" is the coming one
     for candidate in _candidates(plan.day, present.today, plan.clock):
         if plan.weekday is not None and candidate.day.weekday() != plan.weekday.day:
             return _wrong_weekday(candidate.day, plan.weekday)

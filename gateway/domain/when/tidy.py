@@ -7,6 +7,7 @@ from gateway.domain.when.scan import Scan
 
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _LOOSE_LEFT: Final = re.compile(r"^(?:[\s,;:.!–—]|-\s)+")
+_LOOSE_BEFORE_LIST: Final = re.compile(r"^[\s,;:.!]+")
 _LOOSE_RIGHT: Final = re.compile(r"[\s,;:–—-]+$")
 _LEADING: Final = re.compile(r"^(?:(?:to|that|about|of)(?:\s+|$))+", re.IGNORECASE)
 _TRAILING: Final = re.compile(r"(?:^|\s)(?:to|at|on|that|about)$", re.IGNORECASE)
@@ -40,4 +41,6 @@ def tidy(text: str) -> str:
 
 
 def _trim(segment: str) -> str:
-    return _LOOSE_RIGHT.sub("", _LOOSE_LEFT.sub("", segment))
+    # The dash before the first of several lines belongs to a list.
+    loose = _LOOSE_BEFORE_LIST if "\n- " in segment else _LOOSE_LEFT
+    return _LOOSE_RIGHT.sub("", loose.sub("", segment))

@@ -198,7 +198,7 @@ CANCEL: Final = re.compile(
     rf"{_CANCEL_VERBS}\b.{{0,60}}\b{_REMINDERS}|(?:stop|delete|remove) #?\d|stop$"
 )
 NEGATIVE: Final = re.compile(
-    r"\b(?:don't|dont|do not|never|stop|no need to|needn't|quit|not to) remind"
+    r"\b(?:don't|dont|do not|never|stop|no need to|needn't|quit|not to) remind(?:ing)?\b"
 )
 
 _SPAN = r"[\w.]{1,12}[\s-](?:second|minute|hour|min|sec)s?"

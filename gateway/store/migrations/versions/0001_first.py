@@ -129,6 +129,14 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
         sqlite_autoincrement=True,
     )
+    op.create_index(
+        "ix_deliveries_failed",
+        "deliveries",
+        ["id"],
+        unique=False,
+        sqlite_where=sa.text("state = 'failed'"),
+        postgresql_where=sa.text("state = 'failed'"),
+    )
     op.create_index("ix_deliveries_chat", "deliveries", ["chat_key", "id"], unique=False)
     op.create_index(
         "ix_deliveries_open",
@@ -190,6 +198,14 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
         sqlite_autoincrement=True,
     )
+    op.create_index(
+        "ix_jobs_listed",
+        "jobs",
+        ["state"],
+        unique=False,
+        sqlite_where=sa.text("state IN ('active', 'paused', 'failed')"),
+        postgresql_where=sa.text("state IN ('active', 'paused', 'failed')"),
+    )
     op.create_index("ix_jobs_chat", "jobs", ["chat_key", "id"], unique=False)
     op.create_index(
         "ix_jobs_due",
@@ -234,6 +250,14 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("delivery_id", "number"),
         sqlite_autoincrement=True,
+    )
+    op.create_index(
+        "ix_chunks_unknown",
+        "chunks",
+        ["id"],
+        unique=False,
+        sqlite_where=sa.text("state = 'unknown'"),
+        postgresql_where=sa.text("state = 'unknown'"),
     )
     op.create_table(
         "turns",

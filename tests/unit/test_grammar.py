@@ -1,0 +1,232 @@
+"""What the offline host makes of everyday messages."""
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from gateway.hosts.builtin.grammar import understand
+from gateway.hosts.builtin.intents import (
+    AskBack,
+    Cancel,
+    ClockQuestion,
+    Feature,
+    Help,
+    Intent,
+    ListReminders,
+    NotYet,
+    Remind,
+    SmallTalk,
+    Talk,
+    Unknown,
+)
+
+BERLIN = ZoneInfo("Europe/Berlin")
+MONDAY = datetime(2026, 11, 30, 10, 0, tzinfo=BERLIN)
+
+
+def read(text: str, now: datetime = MONDAY) -> Intent:
+    return understand(text, now=now, zone=BERLIN)
+
+
+@pytest.mark.parametrize(
+    ("message", "text", "local"),
+    [
+        ("remind me to call mum tomorrow at 9", "call mum", "12-01 09:00:00"),
+        ("remind me tomorrow at 9 to call mum", "call mum", "12-01 09:00:00"),
+        ("tomorrow at 9 remind me to call mum", "call mum", "12-01 09:00:00"),
+        ("Remind me at 17:30 to leave.", "leave", "11-30 17:30:00"),
+        ("remind me at 5 to call Mum", "call Mum", "11-30 17:00:00"),
+        ("remind me at 5 call mum", "call mum", "11-30 17:00:00"),
+        ("remind me in 20 minutes to check the oven", "check the oven", "11-30 10:20:00"),
+        ("remind me in 3 seconds to stretch", "stretch", "11-30 10:00:03"),
+        ("remind me on friday at noon to eat", "eat", "12-04 12:00:00"),
+        ("remind me on 5 december at 10 to renew it", "renew it", "12-05 10:00:00"),
+        ("remind me about the cake at 5", "the cake", "11-30 17:00:00"),
+        ("remind me of mum's birthday on 5 december", "mum's birthday", "12-05 09:00:00"),
+        ("remind me that the bread is done at 5pm", "the bread is done", "11-30 17:00:00"),
+        ('remind me at 17:30 "call bob at 5"', "call bob at 5", "11-30 17:30:00"),
+        ("remind me: in an hour: call bob", "call bob", "11-30 11:00:00"),
+        ("remind me - tomorrow - call bob", "call bob", "12-01 09:00:00"),
+        ("remind us at 5pm to leave", "leave", "11-30 17:00:00"),
+        ("remind me to remind bob at 5pm", "remind bob", "11-30 17:00:00"),
+        ("remind me at 5 not to eat", "not to eat", "11-30 17:00:00"),
+        ("remind me to take 2 pills in 30 minutes", "take 2 pills", "11-30 10:30:00"),
+        ("hi, can you remind me at 5 to call mum please?", "call mum", "11-30 17:00:00"),
+        ("Hey, remind me at 5pm to go", "go", "11-30 17:00:00"),
+        ("could you please remind me to go at 5pm, thanks", "go", "11-30 17:00:00"),
+        ("please at 5pm remind me that it is done", "it is done", "11-30 17:00:00"),
+        ("@gateway_bot remind me at 5pm to go", "go", "11-30 17:00:00"),
+        ("I have a meeting tomorrow at 9, remind me", "I have a meeting", "12-01 09:00:00"),
+        ("set a reminder for 5pm: water plants", "water plants", "11-30 17:00:00"),
+        ("set reminder 5pm gym", "gym", "11-30 17:00:00"),
+        ("add a reminder to buy milk tomorrow", "buy milk", "12-01 09:00:00"),
+        ('set a reminder at 3pm named "Call Bob at 4"', "Call Bob at 4", "11-30 15:00:00"),
+        ("I need a reminder to pay rent on friday at noon", "pay rent", "12-04 12:00:00"),
+        ("I want to be reminded to stretch in 30 minutes", "stretch", "11-30 10:30:00"),
+        ("Reminder: dentist, 3 December 2:30 PM", "dentist", "12-03 14:30:00"),
+        ("don't let me forget the oven in 10 minutes", "the oven", "11-30 10:10:00"),
+        ("don’t forget to feed the cat tonight at 8", "feed the cat", "11-30 20:00:00"),
+        ("remember to call mum at 5pm", "call mum", "11-30 17:00:00"),
+        ("ping me in 10 minutes to stretch", "stretch", "11-30 10:10:00"),
+        ("wake me at 7", "wake up", "12-01 07:00:00"),
+        ("wake me up at 7pm", "wake up", "11-30 19:00:00"),
+        ("wake me in 20 minutes", "wake up", "11-30 10:20:00"),
+        ("can you wake me up tomorrow at 6:30?", "wake up", "12-01 06:30:00"),
+        ("set an alarm for 7am", "alarm", "12-01 07:00:00"),
+        ("set a timer for 10 minutes", "timer", "11-30 10:10:00"),
+        ("set a 10 minute timer", "timer", "11-30 10:10:00"),
+        ("timer 5 minutes", "timer", "11-30 10:05:00"),
+        ("and in an hour to call mum", "call mum", "11-30 11:00:00"),
+        ("remind me at 5 🎂", "🎂", "11-30 17:00:00"),
+    ],
+)
+def test_a_reminder_is_understood(message: str, text: str, local: str) -> None:
+    intent = read(message)
+    assert isinstance(intent, Remind), intent
+    assert intent.text == text
+    assert f"{intent.when.at.astimezone(BERLIN):%m-%d %H:%M:%S}" == local
+
+
+@pytest.mark.parametrize(
+    ("message", "part"),
+    [
+        ("remind me to call mum", "remind me tomorrow at 9:00 to call mum"),
+        ("remind me at sunset to call mum", "When shall I remind you?"),
+        ("remind me at 5", "What shall I remind you of?"),
+        ("remind me", "What shall I remind you of?"),
+        ("remind me tomorrow please", "What shall I remind you of?"),
+        ("set a reminder for 5pm", "What shall I remind you of?"),
+        ("remind me every day at 8 to take my pills", "Repeating reminders are not available yet"),
+        ("remind me on mondays to swim", "Repeating reminders are not available yet"),
+        ("remind me tomorrow or friday to go", "two days"),
+        ("remind me tomorow at 9 to go", '"tomorrow"'),
+        ("remind me yesterday to go", "yesterday"),
+        ("remind me today at 09:00 to go", "Mon 30 Nov 2026 10:00"),
+        ("remind me at 5 to go and remind me at 6 to stay", "one reminder a message"),
+        ("when I get home remind me to go at 5pm", 'Begin with "remind me"'),
+        ("remind bob to call at 5", "not bob"),
+        ("don't remind me at 5", "cancel 2"),
+        ("cancel", "cancel 2"),
+        ("cancel it", "cancel 2"),
+        ("cancel 2 at 5", "cancel 2"),
+        ("cancel the dentist reminder", "cancel 2"),
+        ("cancel 1 " + ", 1".join(str(n) for n in range(40)), "cancel 2"),
+        ("cancel all", "by number"),
+        ("delete all my reminders", "by number"),
+        ("call mum tomorrow at 9", "remind me to call mum tomorrow at 9"),
+        ("remind me tomorrow at 9: " + "x " * 4000, "too long"),
+    ],
+)
+def test_what_is_not_whole_is_asked_about(message: str, part: str) -> None:
+    intent = read(message)
+    assert isinstance(intent, AskBack), intent
+    assert part in intent.question
+
+
+@pytest.mark.parametrize(
+    ("message", "numbers"),
+    [
+        ("cancel 2", (2,)),
+        ("cancel #2", (2,)),
+        ("Cancel 2.", (2,)),
+        ("please cancel 2", (2,)),
+        ("delete reminder 2", (2,)),
+        ("remove reminder number 2", (2,)),
+        ("stop reminder #12", (12,)),
+        ("cancel two", (2,)),
+        ("cancel the reminder 2 and 3", (2, 3)),
+        ("cancel 2, 3 and #4", (2, 3, 4)),
+        ("cancel 2 and 2", (2,)),
+    ],
+)
+def test_reminders_are_cancelled_by_number(message: str, numbers: tuple[int, ...]) -> None:
+    assert read(message) == Cancel(numbers=numbers)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "what are my reminders?",
+        "What are my reminders",
+        "list reminders",
+        "list",
+        "show my reminders",
+        "show me all my reminders please",
+        "do I have any reminders?",
+        "which reminders do I have",
+        "how many reminders do I have?",
+        "my reminders",
+        "reminders",
+        "what's coming up?",
+        "what is due today",
+        "when will you remind me about mum?",
+        "what did you remind me about?",
+        "hello, what are my reminders?",
+    ],
+)
+def test_reminders_are_listed(message: str) -> None:
+    assert read(message) == ListReminders()
+
+
+@pytest.mark.parametrize(
+    ("message", "intent"),
+    [
+        ("what time is it?", ClockQuestion()),
+        ("what's the time", ClockQuestion()),
+        ("what day is it today?", ClockQuestion()),
+        ("what’s the date today?", ClockQuestion()),
+        ("what is my timezone?", ClockQuestion()),
+        ("help", Help()),
+        ("/help", Help()),
+        ("?", Help()),
+        ("what can you do?", Help()),
+        ("how do I set a reminder?", Help()),
+        ("hello", SmallTalk(kind=Talk.GREETING)),
+        ("Hello there!", SmallTalk(kind=Talk.GREETING)),
+        ("good morning", SmallTalk(kind=Talk.GREETING)),
+        ("how are you?", SmallTalk(kind=Talk.WELL_BEING)),
+        ("hi, how are you?", SmallTalk(kind=Talk.WELL_BEING)),
+        ("thanks", SmallTalk(kind=Talk.THANKS)),
+        ("Thank you so much!", SmallTalk(kind=Talk.THANKS)),
+        ("ok thanks", SmallTalk(kind=Talk.THANKS)),
+        ("bye", SmallTalk(kind=Talk.FAREWELL)),
+        ("good night", SmallTalk(kind=Talk.FAREWELL)),
+        ("who are you?", SmallTalk(kind=Talk.IDENTITY)),
+        ("are you a robot", SmallTalk(kind=Talk.IDENTITY)),
+        ("are you a robot or a human?", SmallTalk(kind=Talk.IDENTITY)),
+        ("are you ChatGPT?", SmallTalk(kind=Talk.IDENTITY)),
+        ("ok", SmallTalk(kind=Talk.NOD)),
+        ("👍", SmallTalk(kind=Talk.NOD)),
+        ("snooze 2 for 10 minutes", NotYet(feature=Feature.SNOOZE)),
+        ("move reminder 2 to 5pm", NotYet(feature=Feature.CHANGE)),
+        ("pause 2", NotYet(feature=Feature.PAUSE)),
+        ("remember that my key is under the mat", NotYet(feature=Feature.NOTES)),
+        ("what do you know about me?", NotYet(feature=Feature.NOTES)),
+        ("set my timezone to Berlin", NotYet(feature=Feature.TIME_ZONE)),
+        ("tell me a joke", Unknown()),
+        ("what is 2+2?", Unknown()),
+        ("what time is it in new york?", Unknown()),
+        ("I was at school at 5", Unknown()),
+        ("", Unknown()),
+        ("   ", Unknown()),
+        ("🎂", Unknown()),
+        ("\0\u200f", Unknown()),
+        ("lorem ipsum " * 8000, Unknown()),
+    ],
+)
+def test_other_messages_are_told_apart(message: str, intent: Intent) -> None:
+    assert read(message) == intent
+
+
+def test_the_assumption_is_kept_for_the_confirmation() -> None:
+    intent = read("remind me at 9 to go")
+    assert isinstance(intent, Remind)
+    assert intent.when.note == "I read 9 as 21:00 today"
+
+
+def test_the_suggested_form_is_understood() -> None:
+    asked = read("remind me to call mum")
+    assert isinstance(asked, AskBack)
+    _, _, example = asked.question.partition("for example: ")
+    assert isinstance(read(example), Remind)
