@@ -12,9 +12,11 @@ from gateway.hosts.launch import Launch, ModelAccess, builtin_launch
 from gateway.hosts.ledger import ProcessLedger
 from gateway.hosts.pi import RpcHost
 from tests.fakes.fake_host import fake_launch
-from tests.fakes.model_script import Refuse, Say, Silent
+from tests.fakes.model_script import Refuse, Say, Silent, call
 from tests.fakes.model_server import FakeModelServer
 from tests.fakes.pi_replay import replay_launch
+from tests.fakes.sessions import make_spec
+from tests.fakes.tool_socket import FakeToolServer
 
 
 class Scene(StrEnum):
@@ -102,6 +104,7 @@ _SCRIPTED = {
 
 _ASKED = {
     Scene.TEXT: "say",
+    Scene.TOOL: "use the tool",
     Scene.EMPTY: "nothing",
     Scene.AUTH: "bad key",
     Scene.RETRY: "again",
@@ -111,6 +114,11 @@ _ASKED = {
 
 def _script_model(server: FakeModelServer) -> None:
     server.when("say", Say(text="hello there", pieces=2))
+    server.when(
+        "use the tool",
+        call("schedule", {"text": "tea", "when": "tomorrow at 9"}),
+        Say(text="Saved, see you then."),
+    )
     server.when("nothing", Say(text=""))
     server.when("bad key", Refuse(status=401, times=99))
     server.when("again", Refuse(status=503, headers={"retry-after": "0"}, then=Say(text="mended")))
@@ -120,7 +128,11 @@ def _script_model(server: FakeModelServer) -> None:
 def _bundled(provider: str) -> Callable[[Path], AbstractAsyncContextManager[Host]]:
     @asynccontextmanager
     async def open_host(root: Path) -> AsyncIterator[Host]:
-        async with FakeModelServer() as server:
+        spec = make_spec(root)
+        async with (
+            FakeModelServer() as server,
+            FakeToolServer(spec.tool_address, token=spec.tool_token),
+        ):
             _script_model(server)
             model = ModelAccess(
                 provider=provider, name="m1", base_url=f"{server.url}/v1", api_key="k"
@@ -129,6 +141,14 @@ def _bundled(provider: str) -> Callable[[Path], AbstractAsyncContextManager[Host
             yield RpcHost(HostKind.BUILTIN, launch, ledger=ProcessLedger(root / "processes"))
 
     return open_host
+
+
+@asynccontextmanager
+async def _offline(root: Path) -> AsyncIterator[Host]:
+    spec = make_spec(root)
+    async with FakeToolServer(spec.tool_address, token=spec.tool_token):
+        launch = builtin_launch(inherited=os.environ)
+        yield RpcHost(HostKind.OFFLINE, launch, ledger=ProcessLedger(root / "processes"))
 
 
 IMPLEMENTATIONS = [
@@ -156,8 +176,18 @@ IMPLEMENTATIONS = [
             name=f"our child over {provider}",
             open=_bundled(provider),
             prompts=_ASKED,
-            replies={Scene.TEXT: "hello there", Scene.RETRY: "mended"},
+            replies={
+                Scene.TEXT: "hello there",
+                Scene.TOOL: "Saved, see you then.",
+                Scene.RETRY: "mended",
+            },
         )
         for provider in ("openai", "anthropic")
+    ),
+    Implementation(
+        name="our child offline",
+        open=_offline,
+        prompts={Scene.TEXT: "thanks", Scene.TOOL: "what are my reminders?"},
+        replies={Scene.TEXT: "You are welcome!", Scene.TOOL: "Saved as #7."},
     ),
 ]

@@ -270,7 +270,10 @@ def unused_time_words(result: Scan) -> tuple[int, int] | None:
     for index in range(len(words)):
         if index in result.used or not words.at(index):
             continue
-        if not has_clock and _may_be_clock(words, index, is_before_time=index + 1 in result.used):
+        is_before_time = index + 1 in result.used
+        is_choice = words.joined(index) != "" and words.at(index - 1) == "or"
+        is_asked = is_choice or not has_clock
+        if is_asked and _may_be_clock(words, index, is_before_time=is_before_time):
             return index, index + 1
         is_exact = has_part or (has_clock and (clock is None or clock.is_exact))
         if not is_exact and _may_be_part(words, index):

@@ -5,6 +5,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from gateway.hosts.base import PromptContext
+from gateway.hosts.builtin.dialect import TextPiece
 from gateway.hosts.builtin.loose_json import JsonObject
 from gateway.hosts.builtin.messages import AssistantMessage, Call, ToolOutcome
 from gateway.hosts.builtin.offline import answer
@@ -53,4 +54,5 @@ class OfflineAnswerer:
             return result
 
         reply = await answer(context, call_tool)
+        report.note(TextPiece(text=reply))
         report.finish_message(AssistantMessage(text=reply))

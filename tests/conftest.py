@@ -1,0 +1,41 @@
+"""What many tests stand on: a real store in a temporary directory, and a clock that they move."""
+
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from gateway.store.database import Database
+from gateway.store.opening import Layout, open_database
+from tests.fakes.clock import ManualClock
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database file with all its tables and nothing in them."""
+    layout = Layout(directory=tmp_path_factory.mktemp("migrated"))
+    # Never closed by an event loop: the file is complete once it is migrated.
+    database = open_database(layout)
+    database.shut()
+    return layout.database
+
+
+@pytest.fixture
+def layout(tmp_path: Path, migrated: Path) -> Layout:
+    """Where the store of this test lives; an empty database is there."""
+    made = Layout(directory=tmp_path)
+    shutil.copyfile(migrated, made.database)
+    return made
+
+
+@pytest.fixture
+async def store(layout: Layout) -> AsyncIterator[Database]:
+    database = open_database(layout)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
