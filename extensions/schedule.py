@@ -1,5 +1,6 @@
 """The reminder tool: create, list and cancel, answered from the committed row."""
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Annotated, Literal
@@ -12,16 +13,16 @@ from gateway.domain.job import (
     MAX_CREATES_PER_MINUTE,
     MAX_OPEN_JOBS,
     MAX_TEXT_BYTES,
-    PAST_TOLERANCE,
     JobAction,
     JobState,
     NewJob,
     Tier,
+    one_line,
 )
 from gateway.domain.message import ChatKey
 from gateway.domain.schedule import At, local_time
-from gateway.domain.tool import NOTHING_SET, Extension, SpokenAt, Tool, ToolContext, ToolResult
-from gateway.domain.when import Unclear, Understood, parse_when
+from gateway.domain.tool import NOTHING_SET, Extension, Tool, ToolContext, ToolResult
+from gateway.domain.when import UnclearReason, Understood, parse_when
 from gateway.store.database import Database, Transaction
 from gateway.store.jobs import JobLimit, cancel_job, create_job, list_jobs
 from gateway.store.toolcalls import run_once
@@ -41,11 +42,14 @@ PROMPT = (
 )
 
 _LIMITS: Mapping[JobLimit, str] = {
-    JobLimit.TOO_MANY: f"there are {MAX_OPEN_JOBS} open reminders already; cancel one first",
+    JobLimit.TOO_MANY: f"there are {MAX_OPEN_JOBS} open reminders already; cancel one first.",
     JobLimit.TOO_FAST: (
-        f"at most {MAX_CREATES_PER_MINUTE} reminders a minute can be set; wait a minute"
+        f"at most {MAX_CREATES_PER_MINUTE} reminders a minute can be set; wait a minute."
     ),
 }
+
+_LARGEST_ID = 2**63 - 1
+_SHOWN = 200
 
 Admits = Callable[[Connection, ChatKey], bool]
 
@@ -64,7 +68,9 @@ class ScheduleArguments(BaseModel):
     at: Annotated[
         str | None, Field(description="ISO 8601 date and time, like 2026-12-01T09:00 (create).")
     ] = None
-    id: Annotated[int | None, Field(description="The number of the reminder (cancel).")] = None
+    id: Annotated[
+        int | None, Field(ge=1, le=_LARGEST_ID, description="The number of the reminder (cancel).")
+    ] = None
 
 
 class ScheduleTool:
@@ -97,14 +103,14 @@ class ScheduleTool:
         self, tx: Transaction, context: ToolContext, arguments: ScheduleArguments
     ) -> ToolResult:
         if context.tier is not Tier.MUTATE:
-            return _refused(context, "a scheduled turn cannot set reminders")
+            return _refused(context, "a scheduled turn cannot set reminders.")
         if not self._admits(tx.connection, context.chat):
-            return _refused(context, "this chat is not allowed any more")
+            return _refused(context, "this chat is not allowed any more.")
         text = (arguments.text or "").strip()
-        if not text:
-            return _refused(context, "text is missing: say what to remind of")
+        if not one_line(text, limit=_SHOWN):
+            return _refused(context, "text is missing: say what to remind of.")
         if len(text.encode()) > MAX_TEXT_BYTES:
-            return _refused(context, f"the text is longer than {MAX_TEXT_BYTES // 1024} KiB")
+            return _refused(context, f"text is longer than {MAX_TEXT_BYTES // 1024} KiB.")
         slot = _resolve(context, arguments)
         if isinstance(slot, str):
             return _refused(context, slot)
@@ -116,7 +122,7 @@ class ScheduleTool:
             timezone=context.timezone,
             next_slot_at=slot.at,
             created_by=context.turn,
-            origin_message=_origin(context).message_id if context.spoken else None,
+            origin_message=context.spoken[-1].message_id if context.spoken else None,
         )
         created = create_job(tx, new, now=context.now)
         if isinstance(created, JobLimit):
@@ -168,17 +174,19 @@ def _resolve(context: ToolContext, arguments: ScheduleArguments) -> Understood |
     """The moment that the arguments name, or why there is none."""
     given = [value for value in (arguments.when, arguments.in_, arguments.at) if value is not None]
     if len(given) != 1:
-        return 'give exactly one of when (like "tomorrow at 9"), in (like "20 minutes") or at (ISO)'
-    zone = ZoneInfo(context.timezone)
+        return (
+            'give exactly one of when (like "tomorrow at 9"), in (like "20 minutes") or at '
+            "(ISO 8601, like 2026-12-01T09:00)."
+        )
     words = given[0] if arguments.in_ is None else _as_delay(given[0])
-    said_at = _said_at(context, given[0])
-    understood = parse_when(words, now=said_at, zone=zone)
-    if isinstance(understood, Unclear):
-        return understood.question.rstrip(".")
-    is_old = understood.at < context.now - PAST_TOLERANCE
-    if is_old and understood.at <= said_at + PAST_TOLERANCE:
-        return f"{local_time(understood.at, zone, now=context.now)} has passed"
-    return understood
+    # A moment that passed while the turn waited is due at once; one that was named in full is not.
+    since = context.now if arguments.at is not None else _said_at(context, given[0])
+    understood = parse_when(words, now=since, zone=ZoneInfo(context.timezone))
+    if isinstance(understood, Understood):
+        return understood
+    if understood.reason is UnclearReason.PAST:
+        return "that time has passed already."
+    return understood.question
 
 
 def _as_delay(words: str) -> str:
@@ -186,24 +194,22 @@ def _as_delay(words: str) -> str:
 
 
 def _said_at(context: ToolContext, words: str) -> datetime:
-    """From when a delay counts: the newest message that holds the words, else the newest."""
+    """From when words count: the newest message that holds them, else the newest."""
     if not context.spoken:
         return context.now
-    wanted = " ".join(words.split()).casefold()
-    for spoken in reversed(context.spoken):
-        if wanted in " ".join(spoken.text.split()).casefold():
-            return spoken.sent_at
-    return context.spoken[-1].sent_at
+    wanted = re.compile(rf"(?<!\w){re.escape(_flat(words))}(?!\w)")
+    holding = (one for one in reversed(context.spoken) if wanted.search(_flat(one.text)))
+    return next(holding, context.spoken[-1]).sent_at
 
 
-def _origin(context: ToolContext) -> SpokenAt:
-    return context.spoken[-1]
+def _flat(text: str) -> str:
+    return " ".join(text.split()).casefold()
 
 
 def _refused(context: ToolContext, reason: str) -> ToolResult:
     zone = ZoneInfo(context.timezone)
     present = local_time(context.now, zone, now=context.now)
-    text = f"{NOTHING_SET}: {reason}. It is now {present} ({context.timezone})."
+    text = f"{NOTHING_SET}: {reason} It is now {present} ({context.timezone})."
     return ToolResult(ok=False, text=text, is_failed_create=True)
 
 

@@ -1,5 +1,6 @@
 """What many tests stand on: a real store in a temporary directory, and a clock that they move."""
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,9 +16,7 @@ from tests.fakes.clock import ManualClock
 def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database file with all its tables and nothing in them."""
     layout = Layout(directory=tmp_path_factory.mktemp("migrated"))
-    # Never closed by an event loop: the file is complete once it is migrated.
-    database = open_database(layout)
-    database.shut()
+    asyncio.run(open_database(layout).close())
     return layout.database
 
 

@@ -49,15 +49,11 @@ class Done:
 
 def parse_command(text: str) -> Command | None:
     """The command that a text is; None = it is none."""
-    words = text.strip()
-    if not words.startswith("/"):
+    head, *rest = text.split(maxsplit=1) or ("",)
+    name = head.removeprefix("/").partition("@")[0].lower()
+    if not head.startswith("/") or not name.replace("_", "").isalnum():
         return None
-    head, _, rest = words[1:].partition(" ")
-    head, _, below = head.partition("\n")
-    name = head.partition("@")[0].lower()
-    if not name.replace("_", "").isalnum():
-        return None
-    return Command(name=name, argument=f"{below} {rest}".strip())
+    return Command(name=name, argument="".join(rest).strip())
 
 
 def run_command(tx: Transaction, command: Command, asking: Asking) -> Done:
@@ -96,7 +92,7 @@ def _new(tx: Transaction, argument: str, asking: Asking) -> Done:
 def _stopped_text(stopped: Stopped) -> str:
     text = "Stopped."
     if stopped.queued:
-        text += f" {stopped.queued} waiting message(s) will not be answered."
+        text += " What was waiting will not be answered."
     if stopped.done_lines:
         text += " Done before that, and kept:\n" + "\n".join(stopped.done_lines)
     return text

@@ -54,7 +54,11 @@ _REMEMBERED = 1000
 _LOOP_WINDOW = timedelta(seconds=90)
 _LOOP_MESSAGES = 6
 _LOOP_ANSWER = timedelta(seconds=2)
+_WHOLE_SECOND = timedelta(seconds=1)
 _MEDIA_QUIET = timedelta(seconds=10)
+
+_Followed = tuple[Done, ChatKey]
+"""What is to be done after a commit, and the stored key of the chat that it is about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,12 +146,13 @@ class Intake:
             return False
         if message.is_group and not message.is_addressed and not await self._continues(message):
             return True
-        done = await self._database.write(self._store, message)
-        if done is not None:
-            await self._rules.follow(done, message.chat)
+        command = await self._database.write(self._store, message)
+        if command is not None:
+            await self._rules.follow(*command)
         if message.chat in self._looping:
-            self._looping.discard(message.chat)
             await self._owner.tell(Episode.LOOP, texts.LOOP_STOPPED.format(message.chat))
+        elif not self._looping:
+            await self._owner.over(Episode.LOOP)
         log.info(
             "message_received",
             extra={"chat": str(message.chat), "characters": len(message.text)},
@@ -160,7 +165,7 @@ class Intake:
             is_continued, message.chat, message.sender_id, now=self._clock.now()
         )
 
-    def _store(self, tx: Transaction, message: NewMessage) -> Done | None:
+    def _store(self, tx: Transaction, message: NewMessage) -> _Followed | None:
         """T1 or T1c, whichever the message asks for. Runs whole in the writer."""
         now = self._clock.now()
         if message.kind is MessageKind.BUTTON:
@@ -175,6 +180,7 @@ class Intake:
             record_message(tx, message, now=now, reason="loop")
             self._looping.add(message.chat)
             return None
+        self._looping.discard(message.chat)
         if not message.text.strip():
             return self._take_textless(tx, message, now=now)
         admit_message(tx, message, now=now)
@@ -197,7 +203,7 @@ class Intake:
         message: NewMessage,
         reason: str,
         effect: Callable[[ChatKey], Done],
-    ) -> Done | None:
+    ) -> _Followed | None:
         """T1c: the message, its effect and its answer in one commit; a repeat does nothing."""
         now = self._clock.now()
         recorded = record_message(tx, message, now=now, reason=reason)
@@ -212,13 +218,12 @@ class Intake:
             chunks=cut(done.text, is_markdown=False),
         )
         store_delivery(tx, answer, now=now)
-        return done
+        return done, recorded.chat
 
-    def _take_textless(self, tx: Transaction, message: NewMessage, *, now: datetime) -> Done | None:
+    def _take_textless(
+        self, tx: Transaction, message: NewMessage, *, now: datetime
+    ) -> _Followed | None:
         """Media alone joins the message that it belongs to, or gets one line; never silence."""
-        if not message.attachments:
-            record_message(tx, message, now=now, reason="empty")
-            return None
         if message.hold is not None and is_held(tx.connection, message.chat, now=now):
             admit_message(tx, message, now=now)
             return None
@@ -250,7 +255,8 @@ class Intake:
         self._quick.move_to_end(key)
         while len(self._quick) > _REMEMBERED:
             self._quick.popitem(last=False)
-        if sent is None or not timedelta(0) <= message.sent_at - sent <= _LOOP_ANSWER:
+        # Telegram cuts its times to whole seconds, so an answer may look older than its question.
+        if sent is None or not -_WHOLE_SECOND < message.sent_at - sent <= _LOOP_ANSWER:
             times.clear()
             return False
         times.append(now)

@@ -34,9 +34,11 @@ class Patience:
             return set()
         waiting = asyncio.create_task(asyncio.wait(tasks, timeout=seconds), name="patience")
         hurried = asyncio.create_task(self._hurry.wait(), name="hurry")
-        await asyncio.wait({waiting, hurried}, return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        hurried.cancel()
+        try:
+            await asyncio.wait({waiting, hurried}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+            hurried.cancel()
         return {task for task in tasks if not task.done()}
 
 
@@ -79,7 +81,7 @@ class Lanes:
         """How many chats are being worked on or waited for."""
         return len(self._lanes)
 
-    async def close(self, patience: "Patience", *, grace: float) -> None:
+    async def close(self, patience: Patience, *, grace: float) -> None:
         """Start no lane any more, give the running ones `grace` seconds, then cancel them."""
         self._is_open = False
         for lane in self._lanes.values():

@@ -18,7 +18,6 @@ class Episode(StrEnum):
 
     MODEL_REFUSED = "model_refused"
     HOST_BROKEN = "host_broken"
-    TELEGRAM_DOWN = "telegram_down"
     TELEGRAM_CONFLICT = "telegram_conflict"
     LOOP = "loop"
     DATABASE = "database"

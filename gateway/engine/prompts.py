@@ -56,16 +56,16 @@ def _words(claim: Claim) -> str:
     for text, first in joined:
         lines = []
         if first.quoted:
-            lines.append(f'[In reply to: "{one_line(first.quoted, limit=_QUOTE)}"]')
+            lines.append(f"[In reply to: {_fenced(first.quoted, limit=_QUOTE)}]")
         if claim.chat.is_group or len(names) > 1:
-            lines.append(f"[From {one_line(first.sender_name, limit=_NAME)}]")
+            lines.append(f"[From {_fenced(first.sender_name, limit=_NAME)}]")
         lines += [
             f"[With a {attachment.kind} attached, which cannot be read here]"
             for attachment in first.attachments
         ]
         parts.append("\n".join([*lines, text]))
     if not claim.chat.is_group and len(names) == 1:
-        parts.insert(0, f"[From {one_line(names.pop(), limit=_NAME)}]")
+        parts.insert(0, f"[From {_fenced(names.pop(), limit=_NAME)}]")
     return "\n".join(parts) if parts else (claim.text or "")
 
 
@@ -87,4 +87,9 @@ def _sight_line(sight: Sight, zone: ZoneInfo, now: datetime) -> str:
     when = local_time(sight.sent_at, zone, now=now)
     jobs = ", ".join(f"#{job}" for job in sight.job_ids)
     what = f"reminder {jobs}" if sight.kind is DeliveryKind.REMINDER else "answer to a command"
-    return f'[Sent to this chat {when}, {what}: "{one_line(sight.text, limit=_RECENT_TEXT)}"]'
+    return f"[Sent to this chat {when}, {what}: {_fenced(sight.text, limit=_RECENT_TEXT)}]"
+
+
+def _fenced(text: str, *, limit: int) -> str:
+    """Other people's text between quotation marks that it cannot close."""
+    return '"' + one_line(text, limit=limit).replace('"', "'") + '"'

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import weakref
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from gateway.hosts.base import (
     FailureKind,
     Finished,
     HostSession,
+    Prompt,
     TextDelta,
     ToolCall,
     ToolResult,
@@ -63,11 +65,12 @@ _RUN_STATES: dict[FailureKind, RunState] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouterRules:
-    """What the router needs besides its partners."""
+    """What the router needs besides its partners; `patience` in seconds."""
 
     owner_id: str
     timezone: str
     cuts: Mapping[ChannelName, Cut]
+    patience: float = PATIENCE
 
 
 class Router:
@@ -90,6 +93,9 @@ class Router:
         self._rules = rules
         self._sessions: dict[RunId, HostSession] = {}
         self._aborted: set[RunId] = set()
+        self._acquiring: set[asyncio.Task[HostSession]] = set()
+        self._told_to_wait: set[ChatKey] = set()
+        self._told_of_loss: weakref.WeakSet[HostSession] = weakref.WeakSet()
         self._is_stopping = False
         self._lanes = Lanes("router", self._work, clock)
         database.subscribe(self._on_commit)
@@ -117,6 +123,9 @@ class Router:
         closing = asyncio.create_task(
             self._lanes.close(patience, grace=grace + _GIVE_BACK), name="router-close"
         )
+        await asyncio.sleep(0)  # the lanes are closed now: nobody else will ask for a session
+        for acquiring in self._acquiring:
+            acquiring.cancel()
         if await patience.wait({closing}, grace):
             self._is_stopping = True
             sessions = list(self._sessions.values())
@@ -127,6 +136,7 @@ class Router:
         while self._lanes.is_open:
             head = await self._database.read(next_turn, chat, now=self._clock.now())
             if head is None:
+                self._told_to_wait.discard(chat)
                 return None
             with self._typing.hold(chat):
                 if head.is_due:
@@ -142,14 +152,21 @@ class Router:
         try:
             session = await self._ready_session(known)
         except HostNotReadyError as error:
+            self._told_to_wait.discard(chat)
             await self._refuse(chat, str(error))
+            return
+        if session is None:
             return
         is_kept = False
         try:
+            if session.lost_context and session not in self._told_of_loss:
+                await self._say(chat, texts.LOST_CONTEXT)
+                self._told_of_loss.add(session)
             claim = await self._database.insist(
                 claim_turn, chat, owner=self._rules.owner_id, now=self._clock.now()
             )
             if claim is not None:
+                self._told_to_wait.discard(chat)
                 await self._run(claim, session)
             is_kept = session.is_alive
         finally:
@@ -158,21 +175,29 @@ class Router:
             else:
                 await self._pool.discard(session)
 
-    async def _ready_session(self, chat: Chat) -> HostSession:
+    async def _ready_session(self, chat: Chat) -> HostSession | None:
+        """A session of the chat, lent to us; None = the router stopped while we waited.
+
+        Who waits for long is told so, once for the turn at the head of the queue.
+        """
+        if not self._lanes.is_open:
+            return None
         acquiring = asyncio.create_task(
             self._pool.acquire(chat.key, generation=chat.session_ref), name=f"acquire:{chat.key}"
         )
+        self._acquiring.add(acquiring)
         try:
-            done, _ = await asyncio.wait({acquiring}, timeout=PATIENCE)
-            if not done:
+            done, _ = await asyncio.wait({acquiring}, timeout=self._rules.patience)
+            if not done and chat.key not in self._told_to_wait:
+                self._told_to_wait.add(chat.key)
                 await self._say(chat.key, texts.SLOW_START)
-            session = await acquiring
-        except asyncio.CancelledError:
+            await asyncio.wait({acquiring})
+        except BaseException:
             acquiring.cancel()
             raise
-        if session.lost_context:
-            await self._say(chat.key, texts.LOST_CONTEXT)
-        return session
+        finally:
+            self._acquiring.discard(acquiring)
+        return None if acquiring.cancelled() else acquiring.result()
 
     async def _run(self, claim: Claim, session: HostSession) -> None:
         timezone = claim.chat.timezone or self._rules.timezone
@@ -180,19 +205,13 @@ class Router:
         try:
             if claim.run in self._aborted:
                 return
+            if not self._lanes.is_open:
+                await self._database.insist(give_back, claim, now=self._clock.now())
+                return
             log.info("run_started", extra={"chat": str(claim.chat.key), "run": claim.run})
             prompt = build_prompt(claim, timezone=timezone, now=self._clock.now())
-            with self._tools.running(claim, timezone):
-                end: Finished | Failed = Failed(kind=FailureKind.DIED, detail="no end event")
-                async with aclosing(session.prompt(prompt)) as events:
-                    async for event in events:
-                        match event:
-                            case Finished() | Failed():
-                                end = event
-                            case TextDelta() | ToolCall() | ToolResult():
-                                pass  # notices; the reply comes whole with Finished
-                            case _:
-                                assert_never(event)
+            async with self._tools.running(claim, timezone):
+                end = await _run_prompt(session, prompt)
             await self._finish(claim, end)
         finally:
             del self._sessions[claim.run]
@@ -209,8 +228,11 @@ class Router:
                 input_tokens=end.input_tokens,
                 output_tokens=end.output_tokens,
             )
-            await self._database.insist(answer_turn, claim, done, end.text, cut, now=now)
-            log.info("run_succeeded", extra={"chat": str(claim.chat.key), "run": claim.run})
+            stands = await self._database.insist(answer_turn, claim, done, end.text, cut, now=now)
+            log.info(
+                "run_succeeded",
+                extra={"chat": str(claim.chat.key), "run": claim.run, "is_used": stands},
+            )
             await self._owner.over(Episode.MODEL_REFUSED, Episode.HOST_BROKEN)
             return
         log.warning(
@@ -273,3 +295,17 @@ class Router:
             chat=chat, kind=DeliveryKind.NOTICE, text=text, chunks=cut(text, is_markdown=False)
         )
         store_delivery(tx, notice, now=self._clock.now())
+
+
+async def _run_prompt(session: HostSession, prompt: Prompt) -> Finished | Failed:
+    end: Finished | Failed = Failed(kind=FailureKind.DIED, detail="no end event")
+    async with aclosing(session.prompt(prompt)) as events:
+        async for event in events:
+            match event:
+                case Finished() | Failed():
+                    end = event
+                case TextDelta() | ToolCall() | ToolResult():
+                    pass  # notices; the reply comes whole with Finished
+                case _:
+                    assert_never(event)
+    return end

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -29,7 +30,9 @@ class Alarm(Protocol):
 
 
 class Scheduler:
-    """Looks when a job changed, when the alarm rings, and every 30 s on the monotonic clock."""
+    """Looks when a job changed, when the alarm rings, and each `sweep` on the monotonic clock,
+    so that a wall clock that jumps makes nothing late for longer.
+    """
 
     def __init__(
         self,
@@ -38,15 +41,14 @@ class Scheduler:
         clock: Clock,
         alarm: Alarm,
         *,
-        damage_seen: Callable[[Exception], Awaitable[None]] | None = None,
+        sweep: timedelta = SWEEP,
     ) -> None:
         self._database = database
         self._rules = rules
         self._clock = clock
         self._alarm = alarm
-        self._damage_seen = damage_seen
+        self._sweep = sweep
         self._wakeup = asyncio.Event()
-        self.last_tick_at: datetime | None = None
         database.subscribe(self._on_commit)
 
     def _on_commit(self, changes: frozenset[Change]) -> None:
@@ -58,10 +60,8 @@ class Scheduler:
         while True:
             try:
                 await self.tick()
-            except Exception as error:
+            except Exception:
                 log.exception("scheduler_failed")
-                if self._damage_seen is not None:
-                    await self._damage_seen(error)
                 await asyncio.sleep(_ERROR_PAUSE)
                 continue
             await self._wait()
@@ -74,7 +74,6 @@ class Scheduler:
             fired += count
         earliest = await self._database.read(earliest_slot, self._rules.channels)
         self._alarm.set(earliest, self._wakeup.set)
-        self.last_tick_at = self._clock.now()
         if fired:
             log.info("jobs_fired", extra={"count": fired})
         return fired
@@ -82,11 +81,9 @@ class Scheduler:
     async def _wait(self) -> None:
         loop = asyncio.get_running_loop()
         wall, began = self._clock.now(), loop.time()
-        try:
-            async with asyncio.timeout(SWEEP.total_seconds()):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._sweep.total_seconds()):
                 await self._wakeup.wait()
-        except TimeoutError:
-            pass
         elapsed = timedelta(seconds=loop.time() - began)
         jump = self._clock.now() - wall - elapsed
         if abs(jump) > _JUMP:

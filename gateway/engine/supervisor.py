@@ -12,9 +12,8 @@ from gateway.errors import ChannelSetupError, NoChannelError
 
 log = logging.getLogger(__name__)
 
-_RESTART_AFTER = 5.0
-
-_DOWN = frozenset({ChannelState.DISCONNECTED, ChannelState.FAILED})
+RESTART_AFTER = 5.0
+"""Seconds until a channel that broke is run again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +32,13 @@ class Supervisor:
         channels: Mapping[ChannelName, Channel],
         unavailable: tuple[Unavailable, ...],
         owner: OwnerNotices,
+        *,
+        restart_after: float = RESTART_AFTER,
     ) -> None:
         self._channels = channels
         self._failed = {one.name: one.reason for one in unavailable}
         self._owner = owner
+        self._restart_after = restart_after
         self._tasks: set[asyncio.Task[None]] = set()
         self._came_up: Callable[[ChannelName], Awaitable[None]] | None = None
 
@@ -85,9 +87,10 @@ class Supervisor:
                     return
             raise NoChannelError(self._why_none())
         finally:
-            for task in tasks:
+            ending = (*tasks, *self._tasks)
+            for task in ending:
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(*ending, return_exceptions=True)
 
     async def _run_one(self, channel: Channel, receive: Receive) -> bool:
         """True = the channel came to its own end; false = it cannot run."""
@@ -102,11 +105,11 @@ class Supervisor:
                 log.exception("channel_broke", extra={"channel": channel.name})
             else:
                 return True
-            await asyncio.sleep(_RESTART_AFTER)
+            await asyncio.sleep(self._restart_after)
 
     async def _follow(self, name: ChannelName, health: ChannelHealth) -> None:
         if health.state is ChannelState.CONNECTED:
-            await self._owner.over(Episode.TELEGRAM_DOWN, Episode.TELEGRAM_CONFLICT)
+            await self._owner.over(Episode.TELEGRAM_CONFLICT)
             if self._came_up is not None:
                 await self._came_up(name)
         elif health.state is ChannelState.CONFLICT:
@@ -114,8 +117,6 @@ class Supervisor:
                 Episode.TELEGRAM_CONFLICT,
                 "Another program polls Telegram with the same bot token. Stop one of the two.",
             )
-        elif health.state in _DOWN:
-            log.warning("channel_down", extra={"channel": name, "reason": health.reason})
 
     def _why_none(self) -> str:
         reasons = [f"{name}: {reason}" for name, reason in self._failed.items()]

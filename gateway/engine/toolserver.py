@@ -7,7 +7,7 @@ import logging
 import secrets
 import socket
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,11 +18,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from gateway.domain.job import Tier
+from gateway.domain.job import Tier, one_line
 from gateway.domain.message import ChatKey
 from gateway.domain.tool import (
     NOT_SAVED,
-    NOTHING_SET,
     Extension,
     SpokenAt,
     Tool,
@@ -40,6 +39,16 @@ from gateway.store.turns import Claim
 log = logging.getLogger(__name__)
 
 MAX_BODY = 256 * 1024
+_FIELD = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unsaved:
+    """A call that the store did not take, with what it was answered."""
+
+    context: ToolContext
+    tool: str
+    answer: ToolResult
 
 
 @dataclass(slots=True)
@@ -50,6 +59,7 @@ class _Running:
     timezone: str
     tier: Tier
     calls: Counter[str] = field(default_factory=Counter)
+    unsaved: list[_Unsaved] = field(default_factory=list)
 
 
 class ToolServer:
@@ -73,16 +83,25 @@ class ToolServer:
         """The session is over; its token opens nothing any more."""
         self._tokens.pop(token, None)
 
-    @contextlib.contextmanager
-    def running(self, claim: Claim, timezone: str) -> Iterator[None]:
-        """Let the chat's session call tools for this run while inside."""
+    @contextlib.asynccontextmanager
+    async def running(self, claim: Claim, timezone: str) -> AsyncIterator[None]:
+        """Let the chat's session call tools for this run while inside.
+
+        Calls that could not be saved are noted at the end, so that the reply's own end knows.
+        """
         tier = Tier.MUTATE if claim.trigger is Trigger.MESSAGE else Tier.READ_ONLY
-        chat = claim.chat.key
-        self._running[chat] = _Running(claim=claim, timezone=timezone, tier=tier)
+        running = _Running(claim=claim, timezone=timezone, tier=tier)
+        self._running[claim.chat.key] = running
         try:
             yield
         finally:
-            del self._running[chat]
+            del self._running[claim.chat.key]
+        for call in running.unsaved:
+            await self._note(call)
+
+    async def _note(self, call: _Unsaved) -> None:
+        with contextlib.suppress(StaleStateError):
+            await self._database.insist(run_once, call.context, call.tool, lambda _: call.answer)
 
     def application(self) -> Starlette:
         """The ASGI app: GET /tools, POST /tools/<name>, GET /prompt."""
@@ -147,7 +166,9 @@ class ToolServer:
             return ToolResult(ok=False, text="This request was stopped; nothing was done.")
         except StoreError:
             log.exception("tool_not_saved", extra={"tool": tool.name})
-            return ToolResult(ok=False, text=f"{NOTHING_SET}. {NOT_SAVED}")
+            result = tool.refuse(body, NOT_SAVED)
+            running.unsaved.append(_Unsaved(context=context, tool=tool.name, answer=result))
+            return result
         log.info(
             "tool_called",
             extra={
@@ -232,7 +253,7 @@ async def _read_object(request: Request) -> dict[str, object] | None:
             return None
     try:
         body = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return body if isinstance(body, dict) else None
 
@@ -240,7 +261,7 @@ async def _read_object(request: Request) -> dict[str, object] | None:
 def _field_errors(error: ValidationError) -> str:
     """Each wrong field with what is expected, so that a model can mend its call."""
     lines = []
-    for problem in error.errors(include_url=False, include_context=False):
-        field_name = ".".join(str(part) for part in problem["loc"]) or "arguments"
-        lines.append(f"{field_name}: {problem['msg']}")
+    for problem in error.errors(include_url=False, include_context=False, include_input=False):
+        place = ".".join(str(part) for part in problem["loc"]) or "arguments"
+        lines.append(f"{one_line(place, limit=_FIELD)}: {problem['msg']}")
     return "The arguments do not fit. " + "; ".join(lines)

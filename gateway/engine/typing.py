@@ -2,9 +2,12 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 
 from gateway.domain.message import ChatKey
+
+log = logging.getLogger(__name__)
 
 INTERVAL = 4.0
 """Seconds between two signals; Telegram's lasts five."""
@@ -13,11 +16,12 @@ Show = Callable[[ChatKey], Awaitable[None]]
 
 
 class Typing:
-    """Repeats the signal for each chat that somebody holds it for; `limit` seconds at most."""
+    """Repeats the signal for each chat that somebody holds it for, `limit` seconds at most."""
 
-    def __init__(self, show: Show, *, limit: float) -> None:
+    def __init__(self, show: Show, *, limit: float, interval: float = INTERVAL) -> None:
         self._show = show
         self._limit = limit
+        self._interval = interval
         self._holders: dict[ChatKey, int] = {}
         self._tasks: dict[ChatKey, asyncio.Task[None]] = {}
 
@@ -39,5 +43,11 @@ class Typing:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._limit):
                 while True:
-                    await self._show(chat)
-                    await asyncio.sleep(INTERVAL)
+                    await self._show_once(chat)
+                    await asyncio.sleep(self._interval)
+
+    async def _show_once(self, chat: ChatKey) -> None:
+        try:
+            await self._show(chat)
+        except Exception:
+            log.exception("typing_failed", extra={"chat": str(chat)})

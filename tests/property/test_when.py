@@ -86,7 +86,7 @@ SECOND_TIMES = (
     "2027-01-05",
     "in january",
     "half past seven",
-    "or 7",
+    "at 6 or 7",
     "a fortnight",
     "on new year's eve",
     "tommorow",

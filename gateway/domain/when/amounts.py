@@ -45,21 +45,18 @@ class _Count:
 
 
 def read_number(words: Words, index: int) -> tuple[int, int] | None:
-    """Read "20", "twenty" or "twenty five" at `index`: the number and where it ends."""
+    """Read "20", "twenty" or "twenty-five" at `index`: the number and where it ends."""
     word = words.at(index)
     if _DIGITS.fullmatch(word):
         return int(word), index + 1
     if word in NUMBERS:
         return NUMBERS[word], index + 1
-    tens, _, ones = word.partition("-")
-    if tens not in TENS:
+    if word not in TENS:
         return None
-    if ones:
-        return (TENS[tens] + NUMBERS[ones], index + 1) if NUMBERS.get(ones, 10) < 10 else None
     following = NUMBERS.get(words.joined(index + 1), 10)
     if following < 10:
-        return TENS[tens] + following, index + 2
-    return TENS[tens], index + 1
+        return TENS[word] + following, index + 2
+    return TENS[word], index + 1
 
 
 def read_amount(words: Words, index: int, *, expects_delay: bool) -> Amount | None:

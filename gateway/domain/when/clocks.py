@@ -125,6 +125,8 @@ def _read_dotted(words: Words, index: int, *, has_at: bool) -> Match | None:
         return None
     meridiem, end = (found[3], index + 1) if found[3] else _read_meridiem(words, index + 1)
     is_first = index == 0 and _ends_or_connects(words, end)
+    if is_first and not (has_at or meridiem) and 1 <= int(found[2]) <= 12:
+        return None  # 9.10 may be a day as well
     if not (has_at or meridiem or is_first):
         return None
     meridiem = meridiem or ("24" if found[1].startswith("0") else "")

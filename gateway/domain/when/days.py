@@ -36,6 +36,7 @@ from gateway.domain.when.words import (
     SHY_WEEKDAY_AFTER,
     SHY_WEEKDAY_BEFORE,
     SHY_WEEKDAYS,
+    TENS,
     TODAY_SHIFTS,
     TONIGHT,
     UNITS,
@@ -217,7 +218,8 @@ def _read_date(words: Words, index: int) -> Match | None:
     """Read "5 december", "the 5th of december 2027", "december 5th", "dec 5, 2027"."""
     start = index + 1 if words.at(index) == "the" else index
     month = MONTHS.get(words.at(start))
-    if month is not None and not words.is_parted(start + 1):
+    is_dotted = start < len(words) and words.tokens[start].gap.strip() == "."  # "Dec. 24"
+    if month is not None and (is_dotted or not words.is_parted(start + 1)):
         day = _read_ordinal(words, start + 1) or _read_digits(words, start + 1)
         return None if day is None else _finish(words, index, day[0], month, day[1])
     day = _read_ordinal(words, start) or _read_digits(words, start)
@@ -236,8 +238,11 @@ def _finish(words: Words, index: int, day: int, month: int, end: int) -> Match:
 
 
 def _read_ordinal(words: Words, index: int) -> tuple[int, int] | None:
-    found = _NTH.fullmatch(words.at(index))
-    day = int(found[1]) if found is not None else ORDINALS.get(words.at(index))
+    word, following = words.at(index), ORDINALS.get(words.joined(index + 1), 10)
+    if word in TENS and following < 10:
+        return TENS[word] + following, index + 2
+    found = _NTH.fullmatch(word)
+    day = int(found[1]) if found is not None else ORDINALS.get(word)
     return None if day is None else (day, index + 1)
 
 

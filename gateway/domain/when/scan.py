@@ -260,7 +260,7 @@ def unused_time_words(result: Scan) -> tuple[int, int] | None:
     for placed in result.found:
         if _is_doubtful(result, placed):
             return placed.start, placed.end
-        beside = _number_beside(words, placed)
+        beside = None if placed.end in result.used else _number_beside(words, placed)
         if beside is not None:
             return beside
     pieces = result.pieces()

@@ -28,8 +28,10 @@ from gateway.domain.when.words import (
 
 _LOOKS_LIKE_CLOCK: Final = re.compile(
     r".*[0-9](?::|/[0-9]|-[0-9]{1,2}(?![0-9])|h[0-9]|(?:am|pm)(?![a-z])).*|[0-9]{4}-[0-9]{2}.*|"
-    r"[0-9]{1,2}[.][0-9]{1,2}[.](?:[0-9]{2}){1,2}"
+    r"[0-9]{1,2}[.][0-9]{1,2}[.](?:[0-9]{2}){1,2}|"
+    r"20[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])"
 )
+_DAY_AND_MONTH: Final = re.compile(r"([0-9]{1,2})[.]([0-9]{1,2})")
 _PARTING: Final = re.compile(r"[-/–&+|]")
 _NTH: Final = re.compile(r"[0-9]+(?:st|nd|rd|th)")
 
@@ -112,6 +114,14 @@ def _read_feast(words: Words, index: int) -> int | None:
     return None
 
 
+def _read_dotted_day(words: Words, index: int) -> int | None:
+    """ "5.12." with a dot behind it: a day without its year."""
+    found = _DAY_AND_MONTH.fullmatch(words.at(index))
+    if found is None or not words.tokens[index].gap.startswith("."):
+        return None
+    return index + 1 if 1 <= int(found[1]) <= 31 and 1 <= int(found[2]) <= 12 else None
+
+
 def _read_half_clock(words: Words, index: int) -> int | None:
     """ "half past", "quarter to", "nineish": a clock time without its hour, or nearly one."""
     word, following = words.at(index), words.joined(index + 1)
@@ -168,6 +178,7 @@ _READERS: Final = (
     _read_delay,
     _read_amount,
     _read_half_clock,
+    _read_dotted_day,
     _read_unknown_number,
 )
 

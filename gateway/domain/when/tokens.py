@@ -179,6 +179,9 @@ def resembled(word: str) -> str | None:
     Two words are alike when leaving out a letter or two of each makes them equal: that covers a
     missing, doubled, wrong or swapped letter without comparing every pair.
     """
+    if word.startswith("2") and word[1:].isalpha():
+        spelt = f"to{word[1:]}"  # 2morrow, 2nite
+        return spelt if spelt in SPELLABLE else resembled(spelt)
     if word in _KNOWN or not 4 <= len(word) <= 12 or not word.isalpha():
         return None
     for shorter in sorted(_shortened(word), key=len, reverse=True):

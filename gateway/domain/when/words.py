@@ -260,6 +260,7 @@ SPELLABLE: Final = _words(
 # Everyday words that are as near to one of those as a slip of the finger.
 ORDINARY: Final = _words(
     "sundae sundry sundown mourning moaning mornings warning minuet minus mouths mouth moths "
-    "meekly weakly dairy daisy gaily very ever even evenings events everly weeks weekday weekend "
-    "house toddy toady mooring boring"
+    "meekly weakly dairy daisy gaily very ever even evenings events everly weekdays house toddy "
+    "toady mooring boring never remember member section sections mounts christian horse hurts "
+    "insight ours yours seeks saturate second secondly nightly"
 )

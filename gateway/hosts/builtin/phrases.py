@@ -46,7 +46,7 @@ POLITE: Final = _typed(
     r"(?<![^\s,])"
     + _any(
         "please|pls|hey|hi|hello|ok|okay|so|and|also|then|but|just|kindly|bot|yes|oh|well|thanks",
-        "can|could|would|will|you|i|want|need|like|i['’]d|to|that|if",
+        "can|could|would|will|you|u|yo|pls|i|want|need|like|i['’]d|to|that|if",
         r"@\w+",
     )
     + r"(?![^\s,.!:])[.!:]?"

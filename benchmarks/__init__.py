@@ -1,0 +1,1 @@
+"""Measures the budgets of docs/architecture.md on this machine: `make bench`. Not a test."""
