@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from gateway.domain.job import (
@@ -20,6 +20,7 @@ from gateway.domain.job import (
     one_line,
 )
 from gateway.domain.message import ChatKey
+from gateway.domain.richtext import sanitize
 from gateway.domain.schedule import At, local_time
 from gateway.domain.tool import NOTHING_SET, Extension, Tool, ToolContext, ToolResult
 from gateway.domain.when import UnclearReason, Understood, parse_when
@@ -54,19 +55,24 @@ _SHOWN = 200
 Admits = Callable[[Connection, ChatKey], bool]
 
 
+_Words = Annotated[str, AfterValidator(sanitize)]
+
+
 class ScheduleArguments(BaseModel):
     """What a host may say; no field names a chat."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     action: Literal["create", "list", "cancel"]
-    text: Annotated[str | None, Field(description="What to remind of (create).")] = None
-    when: Annotated[str | None, Field(description="The person's own time words (create).")] = None
+    text: Annotated[_Words | None, Field(description="What to remind of (create).")] = None
+    when: Annotated[_Words | None, Field(description="The person's own time words (create).")] = (
+        None
+    )
     in_: Annotated[
-        str | None, Field(alias="in", description='A delay from now, like "20 minutes" (create).')
+        _Words | None, Field(alias="in", description='A delay, like "20 minutes" (create).')
     ] = None
     at: Annotated[
-        str | None, Field(description="ISO 8601 date and time, like 2026-12-01T09:00 (create).")
+        _Words | None, Field(description="ISO 8601 date and time, like 2026-12-01T09:00 (create).")
     ] = None
     id: Annotated[
         int | None, Field(ge=1, le=_LARGEST_ID, description="The number of the reminder (cancel).")

@@ -13,7 +13,7 @@ from types import MappingProxyType, TracebackType
 from typing import TextIO
 from urllib.parse import quote
 
-QUIET_LOGGERS = ("httpx", "httpcore", "telegram", "apscheduler", "uvicorn")
+QUIET_LOGGERS = ("alembic", "httpx", "httpcore", "telegram", "apscheduler", "uvicorn")
 
 REDACTED = "[redacted]"
 

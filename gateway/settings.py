@@ -6,8 +6,15 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, Field, PrivateAttr, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+)
 
 from gateway import settings_values as read
 from gateway.env_file import EnvFile, find_env_file, is_our_key, read_env_file
@@ -71,14 +78,14 @@ Duration = Annotated[timedelta, _from_text(read.read_duration)]
 PositiveDuration = Annotated[timedelta, _from_text(read.read_positive_duration)]
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """Every setting, read and checked; an attribute is the lower-case name of its variable.
 
     Made by `load_settings`, which alone knows where values come from. `warnings` are sentences
     for the operator; `env_file` is the file that was read.
     """
 
-    model_config = SettingsConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
 
     gateway_env_file: Annotated[Path | None, _from_text(read.read_path)] = _setting(
         None,
@@ -249,18 +256,6 @@ class Settings(BaseSettings):
         if self.host_kind != "auto":
             return self.host_kind
         return "builtin" if self.model_name else "offline"
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Take values from `load_settings` only, which reports all problems at once."""
-        return (init_settings,)
 
 
 _PATHS = frozenset({"gateway_data_dir", "gateway_env_file", "host_prompt_file"})

@@ -79,6 +79,7 @@ class ConsoleChannel:
         self._health = ChannelHealth(state=ChannelState.STOPPED)
         self._session = f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{os.getpid()}"
         self._sent = 0
+        self._is_unseen = asyncio.Event()
 
     @property
     def health(self) -> ChannelHealth:
@@ -91,14 +92,28 @@ class ConsoleChannel:
         return split(rich, CONSOLE)
 
     async def run(self, receive: Receive) -> None:
-        """Take lines until there are no more, stay for the linger, and return."""
+        """Take lines until there are no more, stay for the linger, and return.
+
+        Returns early when nobody can see the answers any more; what was not shown waits for the
+        next start.
+        """
         self._mark(ChannelState.CONNECTED)
+        talking = asyncio.create_task(self._talk(receive), name="console-talk")
+        unseen = asyncio.create_task(self._is_unseen.wait(), name="console-unseen")
         try:
-            await self._take_lines(receive)
-            await asyncio.sleep(self._rules.linger)
-            await self._settle()
+            await asyncio.wait({talking, unseen}, return_when=asyncio.FIRST_COMPLETED)
+            if talking.done():
+                talking.result()
         finally:
+            talking.cancel()
+            unseen.cancel()
+            await asyncio.gather(talking, unseen, return_exceptions=True)
             self._mark(ChannelState.STOPPED)
+
+    async def _talk(self, receive: Receive) -> None:
+        await self._take_lines(receive)
+        await asyncio.sleep(self._rules.linger)
+        await self._settle()
 
     async def _take_lines(self, receive: Receive) -> None:
         await self._settle()
@@ -110,7 +125,7 @@ class ConsoleChannel:
                 await self._hand_over(self._message(line, count), receive)
                 await self._settle()
         if not count and self._surface.is_script:
-            await self._surface.show(RichText.literal(WELCOME))
+            await self._show(RichText.literal(WELCOME))
 
     async def _hand_over(self, message: NewMessage, receive: Receive) -> None:
         """Nobody hands a line over again but we: try until it is stored."""
@@ -129,10 +144,7 @@ class ConsoleChannel:
 
     async def send(self, target: Target, body: RichText) -> SendOutcome:
         """Show one text."""
-        try:
-            await self._surface.show(body)
-        except OSError as error:
-            self._mark(ChannelState.DISCONNECTED, reason=str(error))
+        if not await self._show(body):
             return NotSent(reason=NotSentReason.CHANNEL_DOWN)
         self._sent += 1
         return Sent(external_id=f"{self._session}:{self._sent}")
@@ -143,6 +155,15 @@ class ConsoleChannel:
 
     async def close(self) -> None:
         """Nothing is held."""
+
+    async def _show(self, body: RichText) -> bool:
+        try:
+            await self._surface.show(body)
+        except OSError as error:
+            self._mark(ChannelState.DISCONNECTED, reason=str(error))
+            self._is_unseen.set()
+            return False
+        return True
 
     def _mark(self, state: ChannelState, *, reason: str | None = None) -> None:
         is_ok = state is ChannelState.CONNECTED

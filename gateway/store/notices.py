@@ -68,7 +68,7 @@ def note_too_old(tx: Transaction, chat: ChatKey, cut: Cut, *, timezone: str, now
     rows = connection.execute(
         select(messages.c.text, messages.c.sent_at)
         .where(*late)
-        .order_by(messages.c.id)
+        .order_by(messages.c.received_at, messages.c.id)
         .limit(_NAMED)
     ).all()
     zone = ZoneInfo(timezone)

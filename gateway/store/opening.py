@@ -32,6 +32,7 @@ _COPIES_NAME = "copies"
 _LOCK_NAME = "gateway.lock"
 _LOCK_WAIT = 3.0
 _LOCK_POLL = 0.1
+_BUSY_MILLIS = 5000
 _CHECKED_AT_START = 32 * 1024 * 1024
 """A larger database is checked whole with its daily copy only: it would delay the start."""
 
@@ -83,10 +84,13 @@ class FileLock:
             self._descriptor = None
 
 
-def lock_data_directory(directory: Path) -> FileLock:
-    """Take the data directory for this process; raises DataDirectoryInUseError."""
+def lock_data_directory(directory: Path, *, wait: float = _LOCK_WAIT) -> FileLock:
+    """Take the data directory for this process, trying for `wait` seconds.
+
+    Raises DataDirectoryInUseError.
+    """
     lock = FileLock(directory / _LOCK_NAME)
-    holder = lock.acquire()
+    holder = lock.acquire(wait=wait)
     if holder is not None:
         who = f"process {holder}" if holder else "another process"
         raise DataDirectoryInUseError(
@@ -283,7 +287,7 @@ def _quick_check(connection: sqlite3.Connection) -> None:
 def _read_only(path: Path) -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
     try:
-        connection.execute("PRAGMA busy_timeout=5000")
+        connection.execute(f"PRAGMA busy_timeout={_BUSY_MILLIS}")
         yield connection
     finally:
         connection.close()

@@ -188,6 +188,7 @@ tool_calls = Table(
     Column("is_failed_create", Boolean, nullable=False, default=False),
     _millis("created_at", nullable=False),
     Index("ix_tool_calls_turn", "turn_id"),
+    Index("ix_tool_calls_run", "run_id"),
     sqlite_autoincrement=True,
 )
 
@@ -295,10 +296,10 @@ chunks = Table(
     UniqueConstraint("delivery_id", "number"),
     _one_of("state", ChunkState),
     Index(
-        "ix_chunks_unknown",
-        "id",
-        sqlite_where=text("state = 'unknown'"),
-        postgresql_where=text("state = 'unknown'"),
+        "ix_chunks_unsure",
+        "state",
+        sqlite_where=text("state IN ('sending', 'unknown')"),
+        postgresql_where=text("state IN ('sending', 'unknown')"),
     ),
     sqlite_autoincrement=True,
 )
@@ -354,5 +355,7 @@ DELIVERY_IS_OPEN = stands_in(deliveries.c.state, DeliveryState.PENDING, Delivery
 DELIVERY_IS_PENDING = DELIVERY_IS_OPEN & stands_in(deliveries.c.state, DeliveryState.PENDING)
 JOB_IS_LISTED = stands_in(jobs.c.state, JobState.ACTIVE, JobState.PAUSED, JobState.FAILED)
 DELIVERY_HAS_FAILED = stands_in(deliveries.c.state, DeliveryState.FAILED)
-CHUNK_IS_UNKNOWN = stands_in(chunks.c.state, ChunkState.UNKNOWN)
+CHUNK_IS_UNSURE = stands_in(chunks.c.state, ChunkState.SENDING, ChunkState.UNKNOWN)
+CHUNK_IS_UNKNOWN = CHUNK_IS_UNSURE & stands_in(chunks.c.state, ChunkState.UNKNOWN)
+CHUNK_IS_SENDING = CHUNK_IS_UNSURE & stands_in(chunks.c.state, ChunkState.SENDING)
 DELIVERY_OWES_NOTICE = deliveries.c.owes_notice == true()

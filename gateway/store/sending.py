@@ -39,7 +39,14 @@ from gateway.store.deliveries import (
 )
 from gateway.store.events import moment, save_move
 from gateway.store.reminders import due_reminders
-from gateway.store.schema import DELIVERY_IS_OPEN, DELIVERY_IS_PENDING, chats, chunks, deliveries
+from gateway.store.schema import (
+    CHUNK_IS_SENDING,
+    DELIVERY_IS_OPEN,
+    DELIVERY_IS_PENDING,
+    chats,
+    chunks,
+    deliveries,
+)
 from gateway.store.settling import move_on
 
 MAX_LOOKAHEAD = 50
@@ -208,7 +215,7 @@ def recover_sends(
         .join(chats, chats.c.chat_key == deliveries.c.chat_key)
         .where(
             DELIVERY_IS_OPEN,
-            chunks.c.state == ChunkState.SENDING,
+            CHUNK_IS_SENDING,
             chats.c.channel.in_(channels),
         )
     ).all()

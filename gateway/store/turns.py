@@ -278,9 +278,13 @@ def recover_turns(
     now: datetime,
 ) -> int:
     """After a crash: every run was interrupted. Returns how many there were."""
+    run = (
+        select(runs.c.id)
+        .where(runs.c.turn_id == turns.c.id, runs.c.state == RunState.RUNNING)
+        .scalar_subquery()
+    )
     rows = tx.connection.execute(
-        select(turns.c.id, turns.c.chat_key, turns.c.trigger, runs.c.id.label("run_id"))
-        .join(runs, (runs.c.turn_id == turns.c.id) & (runs.c.state == RunState.RUNNING))
+        select(turns.c.id, turns.c.chat_key, turns.c.trigger, run.label("run_id"))
         .join(chats, chats.c.chat_key == turns.c.chat_key)
         .where(TURN_IS_RUNNING, chats.c.channel.in_(channels))
     ).all()

@@ -12,14 +12,6 @@ from tests.fakes.bot_api import BotApi
 from tests.fakes.model_server import FakeModelServer
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Every story here drives the real process."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.acceptance)
-            item.add_marker(pytest.mark.timeout(300))
-
-
 @pytest.fixture
 def runtime(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A short path: sockets may end up in it."""

@@ -261,6 +261,14 @@ class World:
         mark = str(self.folder)
         return [one for one in psutil.process_iter() if _belongs(one, mark)]
 
+    def host_names(self) -> list[str]:
+        """The names of those programs."""
+        names = []
+        for one in self.host_processes():
+            with contextlib.suppress(psutil.Error):
+                names.append(one.name())
+        return names
+
     async def no_host_left(self) -> None:
         try:
             await until(lambda: not self.host_processes(), within=15)
@@ -286,7 +294,7 @@ def _belongs(process: psutil.Process, mark: str) -> bool:
         environment = process.environ()
     except psutil.Error:
         return False
-    return mark in environment.get("GATEWAY_TOOL_SOCKET", "") + environment.get("PWD", "")
+    return mark in environment.get("GATEWAY_TOOL_SOCKET", "")
 
 
 def pushed(api: BotApi, words: str, *, chat: int = 7, **parts: Any) -> int:

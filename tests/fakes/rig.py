@@ -84,7 +84,7 @@ class Rig:
             async with asyncio.timeout(15):
                 while self.channel.texts(address) != [*texts]:  # noqa: ASYNC110
                     await asyncio.sleep(0.005)
-        assert self.channel.texts(address) == [*texts]
+        assert self.channel.texts(address) == [*texts], self.channel.texts(address)
 
     def advance(self, seconds: float) -> None:
         self.clock.advance(timedelta(seconds=seconds))
@@ -113,7 +113,7 @@ async def running_rig(
     # Not below pytest's folder: the path of a socket has to be short.
     with tempfile.TemporaryDirectory(prefix="rig-") as short:
         socket = Path(short) / "tools.sock"
-        async with _tools_served(tools, socket):
+        async with tools_served(tools, socket):
             pool = HostPool(
                 host or LocalHost(),
                 root=folder / "sessions",
@@ -200,7 +200,8 @@ def _build(
 
 
 @asynccontextmanager
-async def _tools_served(tools: ToolServer, socket: Path) -> AsyncIterator[None]:
+async def tools_served(tools: ToolServer, socket: Path) -> AsyncIterator[None]:
+    """Serve tools on a unix socket, as the gateway does."""
     server = make_server(tools)
     serving = asyncio.create_task(server.serve(sockets=[bind_private_socket(socket)]))
     async with asyncio.timeout(10):

@@ -1,15 +1,524 @@
 """Turns: joined, run one at a time, ended once, and told to the person whatever becomes of them."""
 
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
+import pytest
+from sqlalchemy import Row
+
+from gateway.domain.delivery import DeliveryKind
+from gateway.domain.message import ChatKey
+from gateway.domain.turn import GIVEN_BACK, RunState, TurnState
+from gateway.engine import texts
+from gateway.engine.owner import Episode
+from gateway.errors import HostNotReadyError
+from gateway.hosts.base import Failed, FailureKind
 from gateway.store.database import Database
-from gateway.store.schema import turns
+from gateway.store.opening import Layout
+from gateway.store.schema import deliveries, runs, turns
+from gateway.store.stopping import stop_chat
+from gateway.store.turns import Claim, recover_turns
+from tests.factories import (
+    CHAT,
+    NOTICE,
+    NOW,
+    OTHER_CHAT,
+    SERVED,
+    fired_job,
+    later,
+    make_message,
+    rows_of,
+    running_turn,
+    states_of,
+)
 from tests.fakes.clock import ManualClock
-from tests.fakes.rig import running_rig
+from tests.fakes.local_host import LocalHost, Pause, hang, said
+from tests.fakes.rig import RigRules, running_rig
+from tests.fakes.sessions import eventually
+
+OWNER = ChatKey(CHAT.channel, "99")
+T = TypeVar("T")
 
 
-async def test_a_message_is_answered(store: Database, clock: ManualClock, tmp_path: Path) -> None:
-    async with running_rig(store, clock, tmp_path) as rig:
+@pytest.fixture
+def host() -> LocalHost:
+    return LocalHost()
+
+
+async def only(store: Database) -> tuple[Row[Any], Row[Any]]:
+    """The one turn and its one run."""
+    (turn,) = await rows_of(store, turns)
+    (run,) = await rows_of(store, runs)
+    return turn, run
+
+
+# ---- joining and order -----------------------------------------------------------------------
+
+
+async def test_a_message_is_answered(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    host.steps.append(said("hello Ada"))
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
         await rig.receive("hello")
+        await rig.until_sent("hello Ada")
+
+    turn, run = await only(store)
+    assert (turn.state, turn.reply) == (TurnState.ANSWERED, "hello Ada")
+    assert (run.state, run.owner) == (RunState.SUCCEEDED, "rig:1")
+    assert (run.provider, run.model) == ("fake", "fake-1")
+    assert (run.input_tokens, run.output_tokens) == (1, 2)
+
+
+async def test_d19_messages_sent_during_a_turn_become_one_follow_up_turn(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    slow = Pause("one")
+    host.steps.extend([slow, said("two and three")])
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        await rig.receive("first")
+        await eventually(lambda: len(host.prompts) == 1)
+        await rig.receive("second")
+        await rig.receive("third")
+        assert len(host.prompts) == 1
+        slow.go_on.set()
+        await rig.until_sent("one", "two and three")
+
+    assert len(host.prompts) == 2
+    assert host.texts[1].endswith('[From "Ada"]\nsecond\nthird')
+    assert {row.kind for row in await rows_of(store, deliveries)} == {DeliveryKind.REPLY}
+
+
+async def test_i20_a_long_paste_becomes_one_prompt(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    parts = ["a" * 4096, "b" * 4096, "c" * 808]
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        await rig.receive(make_message(parts[0], hold=1.5, is_part=True))
+        rig.advance(0.06)
+        await rig.receive("hi", chat=OTHER_CHAT)
+        await rig.until_sent("echo: hi", address="43")
+        await rig.receive(make_message(parts[1], hold=1.5, is_part=True))
+        rig.advance(1.2)
+        await rig.receive(parts[2])
+        await rig.until_sent(f"echo: {''.join(parts)}")
+
+    assert len(host.prompts) == 2
+
+
+async def test_i20_a_long_message_alone_waits_for_its_hold_only(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        await rig.receive(make_message("long", hold=1.5, is_part=True))
+        await eventually(lambda: clock.waiting == 1)
+        assert host.prompts == []
+        rig.advance(1.5)
+        await rig.until_sent("echo: long")
+
+
+async def test_i20_a_command_after_a_long_message_does_not_wait(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        await rig.receive(make_message("long", hold=1.5, is_part=True))
+        await rig.receive("/reminders")
+        await rig.until_sent("You have no reminders.")
+
+    assert host.prompts == []
+
+
+async def test_i25_a_slow_chat_holds_up_no_other(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    host.steps.append(hang)
+    third = ChatKey(CHAT.channel, "44")
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        await rig.receive("slow")
+        await eventually(lambda: len(host.prompts) == 1)
+        await rig.receive("hi", chat=OTHER_CHAT)
+        await rig.receive("/reminders", chat=third)
+
+        await rig.until_sent("echo: hi", address="43")
+        await rig.until_sent("You have no reminders.", address="44")
+
+
+async def test_d23_typing_is_shown_until_the_reply_is_out(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    slow = Pause("done")
+    host.steps.append(slow)
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        await rig.receive("work")
+        await eventually(lambda: len(rig.channel.typing) >= 3)
+        rig.channel.shut("42")
+        slow.go_on.set()
+        await eventually(lambda: len(rig.channel.tried) == 1)
+        before = len(rig.channel.typing)
+        await eventually(lambda: len(rig.channel.typing) >= before + 3)
+        rig.channel.open("42")
+        await rig.until_sent("done")
+        await eventually(lambda: not _typing_tasks())
+
+
+def _typing_tasks() -> list[str]:
+    names = [task.get_name() for task in asyncio.all_tasks()]
+    return [name for name in names if name.startswith("typing:")]
+
+
+async def test_what_is_queued_at_the_start_is_run(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    async with running_rig(store, clock, tmp_path / "first", host=host) as rig:
+        await rig.receive(make_message("late", hold=60))
+    async with running_rig(store, clock, tmp_path / "second", host=host) as rig:
+        rig.advance(60)
+        await rig.until_sent("echo: late")
+
+
+# ---- what the prompt holds -------------------------------------------------------------------
+
+
+async def test_r33_reminders_and_command_answers_are_told_once(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        clock.set(later(60))
+        await fired_job(store, "call mum", at=later(60))
+        await rig.until_sent("call mum")
+        await rig.receive("/reminders")
+        await rig.until(deliveries, ["sent", "sent"])
+        await rig.receive("snooze that")
+        await rig.until(turns, ["answered", "answered"])
+        await rig.receive("thanks")
+        await rig.until(turns, ["answered"] * 3)
+
+    assert 'reminder #1: "call mum"]' in host.texts[0]
+    assert "answer to a command: " in host.texts[0]
+    assert "Sent to this chat" not in host.texts[1]
+
+
+async def test_what_a_failed_run_was_told_is_told_again(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    host.steps.append(Failed(kind=FailureKind.DIED, detail="exit 1"))
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        clock.set(later(60))
+        await fired_job(store, "call mum", at=later(60))
+        await rig.until_sent("call mum")
+        await rig.receive("one")
+        await rig.until(turns, ["answered", "failed"])
+        await rig.receive("two")
+        await rig.until(turns, ["answered", "failed", "answered"])
+
+    assert all('"call mum"' in text for text in host.texts)
+
+
+async def test_a_turn_that_was_cut_off_is_run_again_and_says_so(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    await running_turn(store, "hello")
+    await store.write(recover_turns, SERVED, NOTICE, now=NOW)
+
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
         await rig.until_sent("echo: hello")
-        await rig.until(turns, ["answered"])
+
+    assert "An earlier try at this request was cut off" in host.texts[0]
+
+
+# ---- stopping --------------------------------------------------------------------------------
+
+
+async def test_stop_is_stored_and_answered_while_the_run_goes_on(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    slow = Pause("too late")
+    host.steps.append(slow)
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        await rig.receive("work")
+        await eventually(lambda: len(host.prompts) == 1)
+        await rig.receive("/stop")
+
+        await rig.until_sent("Stopped.")
+        turn, run = await only(store)
+        assert (turn.state, run.state) == (TurnState.CANCELLED, RunState.CANCELLED)
+        assert host.sessions[0].aborts == 1
+
+        slow.go_on.set()  # a host that does not obey, and answers all the same
+        await rig.receive("next")
+        await rig.until_sent("Stopped.", "echo: next")
+
+    assert await states_of(store, turns) == [TurnState.CANCELLED, TurnState.ANSWERED]
+
+
+class StoppedAtOnce(Database):
+    """A store in which somebody stops the chat right after its turn was claimed."""
+
+    stopped: Callable[[Claim], Any] | None = None
+
+    async def insist(self, transition: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        result = await super().insist(transition, *args, **kwargs)
+        if isinstance(result, Claim) and self.stopped is not None:
+            await self.stopped(result)
+        return result
+
+
+async def test_a_stop_between_claim_and_prompt_is_remembered(
+    layout: Layout, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    store = StoppedAtOnce(layout.database)
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+
+        async def stop(claim: Claim) -> None:
+            store.stopped = None
+            stopped = await store.write(stop_chat, CHAT, now=NOW)
+            await rig.router.abort(stopped.runs)
+
+        store.stopped = stop
+        await rig.receive("never mind")
+        await rig.until(turns, ["cancelled"])
+        await rig.receive("next")
+        await rig.until_sent("echo: next")
+    await store.close()
+
+    (prompt,) = host.texts
+    assert "never mind" not in prompt
+
+
+async def test_new_begins_a_session_of_its_own(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        await rig.receive("one")
+        await rig.until_sent("echo: one")
+        await rig.receive("/new")
+        await eventually(lambda: not host.sessions[0].is_alive)
+        await rig.receive("two")
+        await rig.until(turns, ["answered", "answered"])
+
+    assert [session.spec.generation for session in host.sessions] == [1, 2]
+
+
+async def test_new_during_a_run_takes_its_session_away_with_it(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    host.steps.append(hang)
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        await rig.receive("work")
+        await eventually(lambda: len(host.prompts) == 1)
+        await rig.receive("/new")
+        await rig.receive("two")
+        await rig.until(turns, ["cancelled", "answered"])
+
+    assert [session.spec.generation for session in host.sessions] == [1, 2]
+    assert rig.channel.texts()[-1] == "echo: two"
+
+
+# ---- failures --------------------------------------------------------------------------------
+
+SECRET = "529 overloaded_error req_011CSabc https://api.example/v1 billing@example.com"
+OUTCOMES = {
+    FailureKind.EMPTY: RunState.EMPTY,
+    FailureKind.ERROR: RunState.FAILED,
+    FailureKind.REFUSED: RunState.FAILED,
+    FailureKind.AUTH: RunState.FAILED,
+    FailureKind.CONTEXT: RunState.FAILED,
+    FailureKind.ABORTED: RunState.CANCELLED,
+    FailureKind.DIED: RunState.FAILED,
+    FailureKind.SILENT: RunState.TIMED_OUT,
+    FailureKind.TIMED_OUT: RunState.TIMED_OUT,
+}
+
+
+@pytest.mark.parametrize("kind", FailureKind)
+async def test_m09_every_failure_is_one_neutral_sentence_and_an_outcome_of_its_own(
+    kind: FailureKind, store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    host.steps.append(Failed(kind=kind, detail=SECRET, provider="fake", model="fake-1"))
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        await rig.receive("hello")
+        await rig.until(deliveries, ["sent"])
+        (told,) = rig.channel.texts()
+        await rig.receive("again")
+        await rig.until(turns, ["failed", "answered"])
+
+    first, _ = await rows_of(store, runs)
+    assert (first.state, first.reason, first.error) == (OUTCOMES[kind], kind, SECRET)
+    assert (first.provider, first.model) == ("fake", "fake-1")
+    turn = (await rows_of(store, turns))[0]
+    assert (turn.reason, turn.reply) == (kind, None)
+    assert told == texts.failure_text(kind, first.id)
+    assert told.endswith(f" (ref {first.id})")
+    assert not any(word in told for word in SECRET.split())
+
+
+async def test_a_session_that_does_not_start_fails_the_turn_with_one_notice(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    host.refusals.append(HostNotReadyError("no answer within 60 s"))
+    async with running_rig(store, clock, tmp_path, host=host, rules=RigRules(owner=OWNER)) as rig:
+        await rig.receive("hello")
+        await rig.until_sent(texts.not_ready_text((await _only_run(rig.store)).id))
+        turn, run = await only(store)
+        assert (turn.state, turn.reason) == (TurnState.FAILED, "host_not_ready")
+        assert (run.state, run.error) == (RunState.FAILED, "no answer within 60 s")
+        await eventually(lambda: len(rig.channel.texts("99")) == 1)
+        assert rig.owner.is_open(Episode.HOST_BROKEN)
+
+        await rig.receive("again")
+        await rig.until(turns, ["failed", "answered"])
+        await eventually(lambda: not rig.owner.is_open(Episode.HOST_BROKEN))
+
+
+async def _only_run(store: Database) -> Row[Any]:
+    async with asyncio.timeout(10):
+        while not await rows_of(store, runs):  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+    return (await rows_of(store, runs))[0]
+
+
+async def test_m11_a_conversation_that_grew_too_long_begins_anew(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    host.steps.append(Failed(kind=FailureKind.CONTEXT, detail="400 too many tokens"))
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        await rig.receive("one")
+        await rig.until(turns, ["failed"])
+        await rig.receive("two")
+        await rig.until(turns, ["failed", "answered"])
+
+    assert [session.spec.generation for session in host.sessions] == [1, 2]
+    assert "a new one begins" in rig.channel.texts()[0]
+    assert len(rig.channel.texts()) == 2
+
+
+async def test_m24_a_refused_key_is_told_to_the_owner_once_an_episode(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    refused = Failed(kind=FailureKind.AUTH, detail="401 invalid x-api-key")
+    host.steps.extend([refused, refused, said("back"), refused])
+    rules = RigRules(owner=OWNER)
+    ends: list[str] = []
+    async with running_rig(store, clock, tmp_path, host=host, rules=rules) as rig:
+
+        def is_told() -> bool:
+            return rig.owner.is_open(Episode.MODEL_REFUSED)
+
+        def is_over() -> bool:
+            return not is_told()
+
+        for end in ("failed", "failed", "answered", "failed"):
+            ends.append(end)
+            await rig.receive("hello")
+            await rig.until(turns, ends)
+            await eventually(is_told if end == "failed" else is_over)
+        await eventually(lambda: len(rig.channel.texts("99")) == 2)
+        await eventually(lambda: len(rig.channel.texts()) == 4)
+
+    first, second = rig.channel.texts("99")
+    assert first == second
+    assert "MODEL_API_KEY" in first
+    assert all("MODEL_API_KEY" not in told for told in rig.channel.texts())
+
+
+async def test_lost_context_is_told_once_a_session(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    host.loses_context = True
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        await rig.receive("one")
+        await rig.until_sent(texts.LOST_CONTEXT, "echo: one")
+        await rig.receive("two")
+        await rig.until_sent(texts.LOST_CONTEXT, "echo: one", "echo: two")
+
+
+# ---- waiting for a session -------------------------------------------------------------------
+
+
+async def test_who_waits_long_for_a_session_is_told_once_a_turn(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    slow, slower = Pause("done"), Pause("done again")
+    host.steps.extend([slow, slower, said("both")])
+    rules = RigRules(patience=0.01, capacity=1)
+    async with running_rig(store, clock, tmp_path, host=host, rules=rules) as rig:
+        await rig.receive("first", chat=OTHER_CHAT)
+        await eventually(lambda: len(host.prompts) == 1)
+        await rig.receive("second")
+        await rig.until_sent(texts.SLOW_START)
+        # A further long part makes the turn wait again, once its session is there.
+        await rig.receive(make_message("third", hold=30, is_part=True))
+        slow.go_on.set()
+        await eventually(lambda: clock.waiting == 1)
+        await rig.receive("fourth", chat=OTHER_CHAT)
+        await eventually(lambda: len(host.prompts) == 2)
+        rig.advance(30)
+        await eventually(lambda: rig.pool.stats().waiting == 1)
+        patient_until = asyncio.get_running_loop().time() + 5 * rules.patience
+        await eventually(lambda: asyncio.get_running_loop().time() > patient_until)
+        slower.go_on.set()
+        await rig.until_sent(texts.SLOW_START, "both")
+
+
+async def test_a_wait_within_patience_is_not_mentioned(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    host.may_start.clear()
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        await rig.receive("hello")
+        await rig.until(turns, ["queued"])
+        host.may_start.set()
+        await rig.until_sent("echo: hello")
+
+
+# ---- the end of the gateway ------------------------------------------------------------------
+
+
+async def test_a_run_that_outlasts_the_stop_is_given_back(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    host.steps.append(hang)
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        await rig.receive("work")
+        await eventually(lambda: len(host.prompts) == 1)
+
+    turn, run = await only(store)
+    assert turn.state == TurnState.QUEUED
+    assert (run.state, run.reason) == (RunState.INTERRUPTED, GIVEN_BACK)
+    assert await rows_of(store, deliveries) == []
+
+    async with running_rig(store, clock, tmp_path / "again", host=host) as rig:
+        await rig.until_sent("echo: work")
+    assert "cut off" not in host.texts[1]
+
+
+async def test_a_run_that_ends_during_the_stop_is_kept(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    slow = Pause("just in time")
+    host.steps.append(slow)
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        await rig.receive("work")
+        await eventually(lambda: len(host.prompts) == 1)
+        closing = asyncio.create_task(rig.router.close(rig.stop_patience, grace=20))
+        slow.go_on.set()
+        await closing
+
+    turn, _ = await only(store)
+    assert (turn.state, turn.reply) == (TurnState.ANSWERED, "just in time")
+
+
+async def test_a_stop_does_not_wait_for_sessions_that_are_not_there_yet(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    host.may_start.clear()
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        await rig.receive("hello")
+        await eventually(lambda: rig.pool.stats().waiting == 0)
+        async with asyncio.timeout(3):
+            await rig.router.close(rig.stop_patience, grace=3600)
+
+    assert await states_of(store, turns) == [TurnState.QUEUED]
+    assert await rows_of(store, runs) == []

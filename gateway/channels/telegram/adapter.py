@@ -1,7 +1,9 @@
 """The Telegram channel: what the engine sees of it."""
 
+import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, cast
 
 from gateway.channels.base import (
     ChannelHealth,
@@ -84,7 +86,9 @@ class TelegramChannel:
 
     def _connection(self) -> "Connection":
         if self._opened is None:
-            # Not at the top: importing the library takes longer than all else at start.
+            # Not at the top: importing the library takes longer than all else at start, and a
+            # third of that is httpx's command line unless it seems not to be installed.
+            sys.modules.setdefault("httpx._main", cast(ModuleType, None))
             from gateway.channels.telegram.connection import connect
 
             self._opened = connect(

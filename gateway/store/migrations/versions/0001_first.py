@@ -252,12 +252,12 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index(
-        "ix_chunks_unknown",
+        "ix_chunks_unsure",
         "chunks",
-        ["id"],
+        ["state"],
         unique=False,
-        sqlite_where=sa.text("state = 'unknown'"),
-        postgresql_where=sa.text("state = 'unknown'"),
+        sqlite_where=sa.text("state IN ('sending', 'unknown')"),
+        postgresql_where=sa.text("state IN ('sending', 'unknown')"),
     )
     op.create_table(
         "turns",
@@ -429,4 +429,5 @@ def upgrade() -> None:
         sa.UniqueConstraint("call_key"),
         sqlite_autoincrement=True,
     )
+    op.create_index("ix_tool_calls_run", "tool_calls", ["run_id"], unique=False)
     op.create_index("ix_tool_calls_turn", "tool_calls", ["turn_id"], unique=False)
