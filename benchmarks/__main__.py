@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import json
+import logging
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Iterator
@@ -29,6 +30,8 @@ _GROUPS: dict[str, Callable[..., Coroutine[None, None, list[Measurement]]]] = {
 def main() -> None:
     """Measure, print the table, and write the samples if asked to."""
     options = _parser().parse_args()
+    # A gateway that stops cuts the fake server's connections, of which this would tell at length.
+    logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         machine = look_at_machine(Path(folder))
         measured = list(_measure(Path(folder), options.only or list(_GROUPS), options.full))

@@ -8,7 +8,7 @@ from gateway.domain.schedule import to_millis
 from gateway.store.database import Transaction
 from gateway.store.schema import chunks, deliveries, events, jobs, messages, runs, tool_calls, turns
 
-_BATCH = 500
+_BATCH = 200
 
 _IS_UNSETTLED = (
     select(deliveries.c.id)
@@ -20,7 +20,7 @@ _HAS_TURN = select(turns.c.id).where(turns.c.job_id == jobs.c.id).exists()
 
 
 def purge(tx: Transaction, *, before: datetime) -> int:
-    """Delete up to 500 rows a table that ended before then; call again until it returns 0.
+    """Delete up to 200 rows a table that ended before then; call again until it returns 0.
 
     What is still open, or belongs to something open, stays.
     """

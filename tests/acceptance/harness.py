@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -93,7 +94,9 @@ class Started:
         try:
             await until(check, within=within)
         except TimeoutError:
-            raise AssertionError(f"not within {within} s; its log:\n{self.errors[-_TAIL:]}") from None
+            raise AssertionError(
+                f"not within {within} s; its log:\n{self.errors[-_TAIL:]}"
+            ) from None
 
     async def ended(self, *, within: float = LONG) -> Ended:
         try:
@@ -185,7 +188,7 @@ class World:
         return started
 
     async def works(self, started: Started) -> None:
-        """Wait until this gateway answers on its socket and its channels are settled."""
+        """Wait until this gateway answers on its socket; its channels may still connect."""
 
         def is_up() -> bool:
             status = self.status()
@@ -310,9 +313,7 @@ async def answered(
     return api.texts(chat)
 
 
-async def asked(
-    gateway: Started, model: FakeModelServer, words: str, *, times: int = 1
-) -> None:
+async def asked(gateway: Started, model: FakeModelServer, words: str, *, times: int = 1) -> None:
     """Wait until the model was asked for something that holds these words."""
 
     def is_asked() -> bool:
@@ -336,3 +337,10 @@ def model_settings(model: FakeModelServer) -> dict[str, str]:
         "MODEL_API_KEY": "sk-CANARY-model-key",
         "HEARTBEAT_INTERVAL": "0",
     }
+
+
+def pi_stand_in(script: Path) -> dict[str, str]:
+    """A host that is scripted, started the way that Pi is."""
+    program = str(ROOT / "tests" / "acceptance" / "pi_stand_in.py")
+    command = shlex.join([sys.executable, "-S", program, "--script", str(script)])
+    return {"HOST_KIND": "pi", "HOST_COMMAND": command, "MODEL_NAME": "", "MODEL_BASE_URL": ""}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.fakes.fake_host import main  # noqa: E402
+from tests.fakes.fake_host import main
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--script", required=True)

@@ -330,9 +330,7 @@ async def test_restore_without_a_good_copy_changes_nothing(world: World, api: Bo
     assert world.database.read_bytes() == before
 
 
-async def test_a_signal_while_nothing_works_yet_ends_the_start(
-    offline: World, api: BotApi
-) -> None:
+async def test_a_signal_while_nothing_works_yet_ends_the_start(offline: World, api: BotApi) -> None:
     await api.stop()
     gateway = offline.start("run", stdin=subprocess.DEVNULL)
     await offline.works(gateway)

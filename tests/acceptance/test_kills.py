@@ -3,8 +3,6 @@
 import asyncio
 import random
 import re
-import shlex
-import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -15,11 +13,11 @@ import pytest
 from tests.acceptance.harness import (
     LONG,
     MARK,
-    ROOT,
     Started,
     World,
     answered,
     asked,
+    pi_stand_in,
     pushed,
     until,
 )
@@ -31,9 +29,7 @@ from tests.fakes.model_server import FakeModelServer
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
 
-async def settled_once(
-    world: World, gateway: Started, api: BotApi, texts: list[str]
-) -> None:
+async def settled_once(world: World, gateway: Started, api: BotApi, texts: list[str]) -> None:
     """Everything ended, with exactly these texts in the chat, in order."""
     await gateway.until(lambda: not api.pending)
     await gateway.until(world.is_settled)
@@ -46,13 +42,16 @@ async def test_killed_before_t1_the_message_is_handed_over_again(
 ) -> None:
     model.when("hello", Say(text="hello yourself"))
     gateway = await connected.up()
-    polls = len(api.calls_of("getUpdates"))
+    over = {call.number for call in api.calls if call.status is not None}
+
+    def is_handed_out() -> bool:
+        return any(
+            call.status == 200 and call.number not in over for call in api.calls_of("getUpdates")
+        )
+
     with connected.store_held():
         pushed(api, "hello")
-        # The poll that carries the message was answered: it is in the gateway's hands now.
-        await gateway.until(
-            lambda: any(c.status == 200 for c in api.calls_of("getUpdates")[polls - 1 :])
-        )
+        await gateway.until(is_handed_out)
         await gateway.kill()
     assert connected.count("messages") == 0
     gateway = await connected.up()
@@ -149,9 +148,7 @@ async def test_killed_between_t4_and_t5_a_chunk_that_arrived_comes_once_more_mar
     assert chunk["state"] == "sending"
     gateway = await connected.up()
     await answered(gateway, api, 2)
-    await settled_once(
-        connected, gateway, api, ["hello yourself", f"{MARK}hello yourself"]
-    )
+    await settled_once(connected, gateway, api, ["hello yourself", f"{MARK}hello yourself"])
     assert len(model.requests) == 1
 
 
@@ -172,7 +169,7 @@ async def test_killed_between_t4_and_t5_a_chunk_that_was_lost_comes_marked(
 
 async def test_killed_at_t0_a_slot_fires_once(offline: World, api: BotApi) -> None:
     gateway = await offline.up()
-    pushed(api, "remind me in 3 seconds to stretch")
+    pushed(api, "remind me in 4 seconds to stretch")
     [confirmation] = await answered(gateway, api, 1)
     await gateway.until(lambda: not offline.count("deliveries WHERE state = 'sending'"))
     with offline.store_held():
@@ -193,7 +190,7 @@ async def test_a_reminder_whose_time_passed_while_all_was_down_comes_once(
     offline: World, api: BotApi
 ) -> None:
     gateway = await offline.up()
-    pushed(api, "remind me in 3 seconds to stretch")
+    pushed(api, "remind me in 4 seconds to stretch")
     [confirmation] = await answered(gateway, api, 1)
     await gateway.until(lambda: not offline.count("deliveries WHERE state = 'sending'"))
     await gateway.kill()
@@ -207,7 +204,11 @@ async def test_a_reminder_whose_time_passed_while_all_was_down_comes_once(
 async def test_a_reminder_set_by_a_turn_that_was_cut_off_is_not_set_twice(
     connected: World, api: BotApi, model: FakeModelServer
 ) -> None:
-    arguments = {"action": "create", "text": "water the plants", "when": "tomorrow at 9"}
+    arguments: dict[str, object] = {
+        "action": "create",
+        "text": "water the plants",
+        "when": "tomorrow at 9",
+    }
     create = call("schedule", arguments)
     model.queue(create, Say(text="I will", pieces=2, gate="never"))
     model.when("plants", create, Say(text="I will."))
@@ -221,13 +222,6 @@ async def test_a_reminder_set_by_a_turn_that_was_cut_off_is_not_set_twice(
     assert text.startswith("I will.")
     assert "#1 " in text
     assert connected.count("jobs") == 1
-
-
-def pi_stand_in(script: Path) -> dict[str, str]:
-    """A host that is scripted, started the way that Pi is."""
-    program = str(ROOT / "tests" / "acceptance" / "pi_stand_in.py")
-    command = shlex.join([sys.executable, "-S", program, "--script", str(script)])
-    return {"HOST_KIND": "pi", "HOST_COMMAND": command, "MODEL_NAME": "", "MODEL_BASE_URL": ""}
 
 
 @pytest.mark.parametrize("way", ["stop", "kill"])
@@ -277,7 +271,11 @@ class Stream:
             if self.chance.random() < 0.3:
                 self.reminders += 1
                 words = f"remind me in 2 seconds of job{number}."
-                create = {"action": "create", "text": f"job{number}.", "in": "2 seconds"}
+                create: dict[str, object] = {
+                    "action": "create",
+                    "text": f"job{number}.",
+                    "in": "2 seconds",
+                }
                 self.model.when(words, call("schedule", create), ECHOED)
             if self.chance.random() < 0.2:
                 self.api.fail("sendMessage", Fault.slow(), chat_id=chat)
@@ -348,9 +346,7 @@ def unmarked_repeats(api: BotApi) -> list[tuple[int, str]]:
     return [
         (chat, text)
         for (chat, text), count in times.items()
-        if count > 1
-        and not text.startswith(MARK)
-        and re.search(r"job\d|note\d|ref \d", text)
+        if count > 1 and not text.startswith(MARK) and re.search(r"job\d|note\d|ref \d", text)
     ]
 
 

@@ -231,6 +231,20 @@ async def test_a_reminder_that_is_on_its_way_is_listed_so(
         )
 
 
+@pytest.mark.parametrize(
+    ("state", "mark"), [(JobState.FAILED, "did not reach you"), (JobState.PAUSED, "paused")]
+)
+async def test_a_reminder_that_will_not_fire_is_listed_with_its_state(
+    state: JobState, mark: str, store: Database, clock: ManualClock, tmp_path: Path
+) -> None:
+    await active_job(store)
+    await store.write(lambda tx: tx.connection.execute(jobs.update().values(state=state)))
+    async with running_rig(store, clock, tmp_path) as rig:
+        assert await ask(rig, "/reminders") == (
+            f"#1 Mon 2 Mar 10:01 (Europe/Berlin): call mum ({mark})"
+        )
+
+
 async def test_r29_cancel_takes_exactly_that_reminder(
     store: Database, clock: ManualClock, tmp_path: Path
 ) -> None:

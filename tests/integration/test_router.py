@@ -1,31 +1,33 @@
 """Turns: joined, run one at a time, ended once, and told to the person whatever becomes of them."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from sqlalchemy import Row
+from sqlalchemy import Row, select
 
 from gateway.domain.delivery import DeliveryKind
 from gateway.domain.message import ChatKey
 from gateway.domain.turn import GIVEN_BACK, RunState, TurnState
 from gateway.engine import texts
 from gateway.engine.owner import Episode
-from gateway.errors import HostNotReadyError
+from gateway.errors import HostNotReadyError, StoreError
 from gateway.hosts.base import Failed, FailureKind
 from gateway.store.database import Database
 from gateway.store.opening import Layout
 from gateway.store.schema import deliveries, runs, turns
 from gateway.store.stopping import stop_chat
-from gateway.store.turns import Claim, recover_turns
+from gateway.store.turns import Claim, Notice, recover_turns
 from tests.factories import (
     CHAT,
     NOTICE,
     NOW,
     OTHER_CHAT,
     SERVED,
+    claimed,
+    cut,
     fired_job,
     later,
     make_message,
@@ -228,6 +230,21 @@ async def test_a_turn_that_was_cut_off_is_run_again_and_says_so(
     assert "An earlier try at this request was cut off" in host.texts[0]
 
 
+async def test_a_turn_that_was_cut_off_twice_is_told_and_not_run_again(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    notice = Notice(text=texts.interrupted_text, cut=cut)
+    await running_turn(store, "hello")
+    await store.write(recover_turns, SERVED, notice, now=NOW)
+    second = await claimed(store)
+    await store.write(recover_turns, SERVED, notice, now=NOW)
+
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        await rig.until_sent(texts.interrupted_text(second.run))
+
+    assert host.prompts == []
+
+
 # ---- stopping --------------------------------------------------------------------------------
 
 
@@ -253,30 +270,30 @@ async def test_stop_is_stored_and_answered_while_the_run_goes_on(
     assert await states_of(store, turns) == [TurnState.CANCELLED, TurnState.ANSWERED]
 
 
-class StoppedAtOnce(Database):
-    """A store in which somebody stops the chat right after its turn was claimed."""
+class ClaimWatched(Database):
+    """A store in which something happens between a claim and its prompt."""
 
-    stopped: Callable[[Claim], Any] | None = None
+    claimed: Callable[[Claim], Awaitable[None]] | None = None
 
     async def insist(self, transition: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         result = await super().insist(transition, *args, **kwargs)
-        if isinstance(result, Claim) and self.stopped is not None:
-            await self.stopped(result)
+        if isinstance(result, Claim) and self.claimed is not None:
+            await self.claimed(result)
         return result
 
 
 async def test_a_stop_between_claim_and_prompt_is_remembered(
     layout: Layout, clock: ManualClock, tmp_path: Path, host: LocalHost
 ) -> None:
-    store = StoppedAtOnce(layout.database)
+    store = ClaimWatched(layout.database)
     async with running_rig(store, clock, tmp_path, host=host) as rig:
 
         async def stop(claim: Claim) -> None:
-            store.stopped = None
+            store.claimed = None
             stopped = await store.write(stop_chat, CHAT, now=NOW)
             await rig.router.abort(stopped.runs)
 
-        store.stopped = stop
+        store.claimed = stop
         await rig.receive("never mind")
         await rig.until(turns, ["cancelled"])
         await rig.receive("next")
@@ -473,6 +490,36 @@ async def test_a_wait_within_patience_is_not_mentioned(
         await rig.until_sent("echo: hello")
 
 
+class Unwilling(Database):
+    """A store that takes no notice, the first time."""
+
+    is_unwilling = True
+
+    async def insist(self, transition: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        if self.is_unwilling and {texts.LOST_CONTEXT, texts.SLOW_START} & {*args}:
+            self.is_unwilling = False
+            raise StoreError("broken")
+        return await super().insist(transition, *args, **kwargs)
+
+
+@pytest.mark.parametrize("loses_context", [True, False])
+async def test_a_session_is_not_lost_with_a_notice_that_could_not_be_stored(
+    loses_context: bool, layout: Layout, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    store = Unwilling(layout.database)
+    host.loses_context = loses_context
+    rules = RigRules(patience=10 if loses_context else 0.001, capacity=1)
+    async with running_rig(store, clock, tmp_path, host=host, rules=rules) as rig:
+        if not loses_context:
+            host.may_start.clear()
+        await rig.receive("hello")
+        await eventually(lambda: clock.waiting == 1)
+        host.may_start.set()
+        rig.advance(5)
+        await eventually(lambda: "echo: hello" in rig.channel.texts())
+    await store.close()
+
+
 # ---- the end of the gateway ------------------------------------------------------------------
 
 
@@ -508,6 +555,29 @@ async def test_a_run_that_ends_during_the_stop_is_kept(
 
     turn, _ = await only(store)
     assert (turn.state, turn.reply) == (TurnState.ANSWERED, "just in time")
+
+
+async def test_a_turn_claimed_as_the_gateway_stops_is_given_back_unrun(
+    layout: Layout, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    store = ClaimWatched(layout.database)
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+
+        async def close(claim: Claim) -> None:
+            closing.append(asyncio.create_task(rig.router.close(rig.stop_patience, grace=20)))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+        closing: list[asyncio.Task[None]] = []
+        store.claimed = close
+        await rig.receive("hello")
+        await rig.until(turns, ["queued"], turns.c.id.in_(select(runs.c.turn_id)))
+        await asyncio.gather(*closing)
+    (run,) = await rows_of(store, runs)
+    await store.close()
+
+    assert (run.state, run.reason) == (RunState.INTERRUPTED, GIVEN_BACK)
+    assert host.prompts == []
 
 
 async def test_a_stop_does_not_wait_for_sessions_that_are_not_there_yet(

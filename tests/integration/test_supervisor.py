@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -45,8 +45,7 @@ async def running(supervisor: Supervisor) -> AsyncIterator[asyncio.Task[None]]:
         yield task
     finally:
         task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_a_channel_that_comes_to_its_end_ends_them_all(owner: OwnerNotices) -> None:
@@ -125,13 +124,21 @@ async def test_a_channel_that_is_connected_again_wakes_what_waits_for_it(
         up.append(name)
 
     async with running(supervisor):
-        telegram.health = ChannelHealth(state=ChannelState.CONNECTED)
-        supervisor.health_changed(telegram)  # nobody waits for it yet
         supervisor.when_up(came_up)
         for state in (ChannelState.DISCONNECTED, ChannelState.CONNECTED):
             telegram.health = ChannelHealth(state=state)
             supervisor.health_changed(telegram)
         await eventually(lambda: up == [TELEGRAM])
+
+
+async def test_a_channel_may_connect_before_anything_waits_for_it(owner: OwnerNotices) -> None:
+    telegram = RecordingChannel()
+    supervisor = supervise(owner, telegram)
+    async with running(supervisor):
+        await owner.tell(Episode.TELEGRAM_CONFLICT, "Two of us.")
+        telegram.health = ChannelHealth(state=ChannelState.CONNECTED)
+        supervisor.health_changed(telegram)
+        await eventually(lambda: not owner.is_open(Episode.TELEGRAM_CONFLICT))
 
 
 async def test_a_conflict_is_told_to_the_owner_once_and_again_after_it_was_over(
