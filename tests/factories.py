@@ -11,17 +11,15 @@ from gateway.domain.delivery import (
     Chunk,
     ChunkId,
     ChunkState,
-    Delivery,
     DeliveryId,
     DeliveryKind,
-    DeliveryState,
 )
 from gateway.domain.job import Job, JobAction, JobId, JobState, NewJob, Tier
 from gateway.domain.message import ChannelName, ChatKey, Edit, NewMessage
 from gateway.domain.richtext import RichText
 from gateway.domain.schedule import At, from_millis
 from gateway.domain.tool import ToolContext, ToolResult
-from gateway.domain.turn import Run, RunId, RunState, Trigger, Turn, TurnId, TurnState
+from gateway.domain.turn import RunState, TurnId
 from gateway.store.chats import ensure_chat
 from gateway.store.database import Database, Transaction
 from gateway.store.deliveries import NewDelivery, store_delivery
@@ -139,35 +137,6 @@ def make_chunk(body: RichText | None = None, **counters: int) -> Chunk:
     )
 
 
-def make_turn(state: TurnState) -> Turn:
-    """A turn of a person's message, in any state."""
-    return Turn(
-        id=TurnId(1),
-        chat=CHAT,
-        trigger=Trigger.MESSAGE,
-        state=state,
-        reason=None,
-        not_before=None,
-        text=None,
-        created_at=NOW,
-        ended_at=None,
-    )
-
-
-def make_run(state: RunState) -> Run:
-    """The first run of a turn, in any state."""
-    return Run(
-        id=RunId(1),
-        turn_id=TurnId(1),
-        attempt=1,
-        state=state,
-        reason=None,
-        error=None,
-        started_at=NOW,
-        ended_at=None,
-    )
-
-
 def make_job(state: JobState) -> Job:
     """A one-shot due in a minute, in any state."""
     return Job(
@@ -180,21 +149,6 @@ def make_job(state: JobState) -> Job:
         timezone=BERLIN,
         next_slot_at=later(60),
         tier=Tier.READ_ONLY,
-    )
-
-
-def make_delivery(state: DeliveryState) -> Delivery:
-    """The delivery of a reply, in any state."""
-    return Delivery(
-        id=DeliveryId(1),
-        chat=CHAT,
-        kind=DeliveryKind.REPLY,
-        state=state,
-        reason=None,
-        attempts=0,
-        created_at=NOW,
-        answered_at=None,
-        settled_at=None,
     )
 
 

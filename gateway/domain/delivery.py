@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import NewType, assert_never
 
 from gateway.domain.chunking import RichText
-from gateway.domain.message import ChatKey
 from gateway.domain.state import check_move
 
 DeliveryId = NewType("DeliveryId", int)
@@ -135,32 +134,6 @@ class Unknown:
 
 
 SendOutcome = Sent | NotSent | Malformed | Rejected | Moved | Unknown
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
-    """One text on its way to one chat. Only `advance` changes its state."""
-
-    id: DeliveryId
-    chat: ChatKey
-    kind: DeliveryKind
-    state: DeliveryState
-    reason: str | None
-    attempts: int
-    created_at: datetime
-    answered_at: datetime | None
-    settled_at: datetime | None
-
-    def advance(self, to: DeliveryState, *, now: datetime, reason: str | None = None) -> "Delivery":
-        """Return the delivery in its new state, or raise IllegalTransitionError."""
-        check_move(DELIVERY_MOVES, self.state, to)
-        ended = not DELIVERY_MOVES[to]
-        return replace(
-            self,
-            state=to,
-            reason=reason or self.reason,
-            settled_at=now if ended else None,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

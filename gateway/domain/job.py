@@ -1,7 +1,7 @@
 """Reminders: their states, their tiers, and the one line in which people read them."""
 
 import unicodedata
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NewType
@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 
 from gateway.domain.message import ChatKey, MessageId
 from gateway.domain.schedule import Schedule, local_time
-from gateway.domain.state import check_move
 from gateway.domain.turn import TurnId
 
 JobId = NewType("JobId", int)
@@ -78,7 +77,7 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Text, action and schedule, owned by a chat. Only `advance` changes its state."""
+    """Text, action and schedule, owned by a chat."""
 
     id: JobId
     chat: ChatKey
@@ -89,12 +88,6 @@ class Job:
     timezone: str
     next_slot_at: datetime | None
     tier: Tier
-
-    def advance(self, to: JobState) -> "Job":
-        """Return the job in its new state, or raise IllegalTransitionError."""
-        check_move(JOB_MOVES, self.state, to)
-        keeps_slot = to in (JobState.ACTIVE, JobState.PAUSED)
-        return replace(self, state=to, next_slot_at=self.next_slot_at if keeps_slot else None)
 
     def line(self, *, now: datetime) -> str:
         """The one line people read: `#7 Tue 1 Dec 09:00 (Europe/Berlin): call mum`."""

@@ -1,12 +1,7 @@
 """One request to a host and each attempt at it: their states and what an outcome means."""
 
-from dataclasses import dataclass, replace
-from datetime import datetime
 from enum import StrEnum
 from typing import NewType
-
-from gateway.domain.message import ChatKey
-from gateway.domain.state import check_move
 
 TurnId = NewType("TurnId", int)
 RunId = NewType("RunId", int)
@@ -64,47 +59,6 @@ RUN_MOVES: dict[RunState, frozenset[RunState]] = {
     else frozenset()
     for state in RunState
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """One request to the host. Only `advance` changes its state; only the store writes it."""
-
-    id: TurnId
-    chat: ChatKey
-    trigger: Trigger
-    state: TurnState
-    reason: str | None
-    not_before: datetime | None
-    text: str | None
-    created_at: datetime
-    ended_at: datetime | None
-
-    def advance(self, to: TurnState, *, now: datetime, reason: str | None = None) -> "Turn":
-        """Return the turn in its new state, or raise IllegalTransitionError."""
-        check_move(TURN_MOVES, self.state, to)
-        return replace(self, state=to, reason=reason, ended_at=now if not TURN_MOVES[to] else None)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """One attempt of a host at a turn. Only `advance` changes its state."""
-
-    id: RunId
-    turn_id: TurnId
-    attempt: int
-    state: RunState
-    reason: str | None
-    error: str | None
-    started_at: datetime
-    ended_at: datetime | None
-
-    def advance(
-        self, to: RunState, *, now: datetime, reason: str | None = None, error: str | None = None
-    ) -> "Run":
-        """Return the run in its new state, or raise IllegalTransitionError."""
-        check_move(RUN_MOVES, self.state, to)
-        return replace(self, state=to, reason=reason, error=error, ended_at=now)
 
 
 def after_interruption(trigger: Trigger, interruptions: int) -> TurnState:

@@ -29,7 +29,7 @@ from gateway.domain.delivery import (
 from gateway.domain.message import ChannelName, ChatKey
 from gateway.domain.schedule import to_millis
 from gateway.store.database import Topic, Transaction
-from gateway.store.events import record_event, save_move
+from gateway.store.events import record_event, save_transition
 from gateway.store.reminders import settle_jobs
 from gateway.store.schema import (
     DELIVERY_IS_OPEN,
@@ -131,7 +131,7 @@ def recut(
     if not pieces:
         move = (DeliveryState.PENDING, DeliveryState.SUPPRESSED)
         values = {"reason": BLANK, "settled_at": to_millis(now)}
-        save_move(tx.connection, deliveries, delivery, move, values, now=now)
+        save_transition(tx.connection, deliveries, delivery, move, values, now=now)
         settle_jobs(tx, delivery, DeliveryState.SUPPRESSED, now=now)
 
 
@@ -171,7 +171,7 @@ def drop_delivery(
         return
     move = (DeliveryState.PENDING, DeliveryState.DROPPED)
     values = {"reason": reason, "settled_at": to_millis(now)}
-    save_move(tx.connection, deliveries, delivery, move, values, now=now)
+    save_transition(tx.connection, deliveries, delivery, move, values, now=now)
     settle_jobs(tx, delivery, DeliveryState.DROPPED, now=now)
 
 
@@ -232,4 +232,4 @@ def drop_chunks(connection: Connection, delivery: DeliveryId, *, now: datetime) 
     ).all()
     for row in rows:
         move = (ChunkState(row.state), ChunkState.DROPPED)
-        save_move(connection, chunks, row.id, move, {"not_before": None}, now=now)
+        save_transition(connection, chunks, row.id, move, {"not_before": None}, now=now)

@@ -4,12 +4,26 @@ from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
+from typing import Any
 
 from sqlalchemy import Connection, Table, Update, bindparam, insert, update
 
+from gateway.domain.delivery import CHUNK_MOVES, DELIVERY_MOVES
+from gateway.domain.job import JOB_MOVES
 from gateway.domain.schedule import from_millis, to_millis
+from gateway.domain.state import check_move
+from gateway.domain.turn import RUN_MOVES, TURN_MOVES
 from gateway.errors import StaleStateError
 from gateway.store.schema import events
+
+MOVES: Mapping[str, Mapping[Any, frozenset[Any]]] = {
+    "turns": TURN_MOVES,
+    "runs": RUN_MOVES,
+    "jobs": JOB_MOVES,
+    "deliveries": DELIVERY_MOVES,
+    "chunks": CHUNK_MOVES,
+}
+"""What each table's state machine draws; nothing else can be written."""
 
 _INSERT_EVENT = insert(events)
 
@@ -45,7 +59,7 @@ def _guarded_update(table: Table) -> Update:
     )
 
 
-def save_move(
+def save_transition(
     connection: Connection,
     table: Table,
     row_id: int,
@@ -56,9 +70,11 @@ def save_move(
 ) -> None:
     """Write a state change and its event if the row still stands where it was read.
 
-    Raises StaleStateError unless exactly that row moved.
+    Raises IllegalTransitionError for a move that is not drawn, and StaleStateError unless exactly
+    that row moved.
     """
     before, after = move
+    check_move(MOVES[table.name], before, after)
     parameters = {"row_id": row_id, "before": before, "state": after, **values}
     if connection.execute(_guarded_update(table), parameters).rowcount != 1:
         raise StaleStateError(f"{table.name} {row_id} is not {before} any more")

@@ -15,9 +15,9 @@ from gateway.domain.schedule import next_slot, to_millis
 from gateway.domain.turn import Trigger, TurnId, TurnState
 from gateway.store.database import Topic, Transaction, upsert
 from gateway.store.deliveries import Cut, NewDelivery, recut, store_delivery, store_silence
-from gateway.store.events import millis, record_event, save_move
+from gateway.store.events import millis, record_event, save_transition
 from gateway.store.jobs import load_job
-from gateway.store.reminders import due_reminders
+from gateway.store.reminders import due_reminders, settle_jobs
 from gateway.store.schema import (
     DELIVERY_IS_PENDING,
     JOB_IS_ACTIVE,
@@ -136,14 +136,30 @@ def _fire(tx: Transaction, job: Job, rules: FireRules, *, now: datetime) -> Deli
         # The slot stays with the paused job, so that a person let in again can see what it was.
         held = {"next_slot_at": millis(following) or to_millis(slot), "reason": "not_allowed"}
         move = (JobState.ACTIVE, JobState.PAUSED)
-        save_move(tx.connection, jobs, job.id, move, held, now=now)
+        save_transition(tx.connection, jobs, job.id, move, held, now=now)
         return None
     turn = _insert_slot(tx, job, slot, TurnState.ANSWERED, reason=None, now=now)
     if turn is None:
+        _settle_served(tx, job, slot, now=now)
         return None
     delivery = _waiting_reminder(tx.connection, job.chat) or _new_reminder(tx, job, now=now)
     tx.connection.execute(_PUT_IN_DELIVERY, {"turn": turn, "delivery_id": delivery})
     return delivery
+
+
+def _settle_served(tx: Transaction, job: Job, slot: datetime, *, now: datetime) -> None:
+    """End a one-shot that was given again a slot whose delivery is settled already."""
+    row = tx.connection.execute(
+        select(deliveries.c.id, deliveries.c.state)
+        .join(turns, turns.c.delivery_id == deliveries.c.id)
+        .where(turns.c.source_key == _source_key(job, slot), deliveries.c.settled_at.is_not(None))
+    ).one_or_none()
+    if row is not None:
+        settle_jobs(tx, DeliveryId(row.id), DeliveryState(row.state), now=now)
+
+
+def _source_key(job: Job, slot: datetime) -> str:
+    return f"job:{job.id}:{to_millis(slot)}"
 
 
 def _insert_slot(
@@ -164,7 +180,7 @@ def _insert_slot(
         {
             "chat_key": str(job.chat),
             "trigger": Trigger.JOB,
-            "source_key": f"job:{job.id}:{to_millis(slot)}",
+            "source_key": _source_key(job, slot),
             "state": state,
             "reason": reason,
             "text": job.text,
@@ -214,7 +230,7 @@ def _disable(
     chat = ChatKey.parse(row.chat_key)
     values = {"next_slot_at": None, "reason": "damaged", "ended_at": to_millis(now)}
     move = (JobState.ACTIVE, JobState.FAILED)
-    save_move(tx.connection, jobs, row.id, move, values, now=now)
+    save_transition(tx.connection, jobs, row.id, move, values, now=now)
     text = f"Reminder #{row.id} is damaged and was switched off: {_quoted(row.text)}"
     notice = NewDelivery(
         chat=chat, kind=DeliveryKind.NOTICE, text=text, chunks=cut(chat)(text, is_markdown=False)

@@ -33,7 +33,7 @@ from gateway.domain.schedule import (
 from gateway.domain.turn import TurnId, TurnState
 from gateway.store.database import Topic, Transaction
 from gateway.store.deliveries import EndReason, drop_delivery, is_touched
-from gateway.store.events import moment, record_event, save_move
+from gateway.store.events import moment, record_event, save_transition
 from gateway.store.reminders import due_reminders
 from gateway.store.schema import (
     DELIVERY_IS_OPEN,
@@ -176,7 +176,7 @@ def cancel_job(tx: Transaction, chat: ChatKey, job_id: int, *, now: datetime) ->
         return None
     before = _salvage_job(row)
     values = {"next_slot_at": None, "reason": "cancelled", "ended_at": to_millis(now)}
-    save_move(connection, jobs, row.id, (before.state, JobState.CANCELLED), values, now=now)
+    save_transition(connection, jobs, row.id, (before.state, JobState.CANCELLED), values, now=now)
     waiting = connection.execute(
         select(turns.c.id, turns.c.state).where(turns.c.job_id == row.id, TURN_IS_OPEN)
     ).all()

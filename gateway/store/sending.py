@@ -37,7 +37,7 @@ from gateway.store.deliveries import (
     is_open_chunk,
     recut,
 )
-from gateway.store.events import moment, save_move
+from gateway.store.events import moment, save_transition
 from gateway.store.reminders import due_reminders
 from gateway.store.schema import (
     CHUNK_IS_SENDING,
@@ -164,7 +164,7 @@ def finish_send(
 def _save_verdict(connection: Connection, chunk: Chunk, verdict: Verdict, *, now: datetime) -> None:
     """Write what a send made of its chunk."""
     is_sent = verdict.state is ChunkState.SENT
-    save_move(
+    save_transition(
         connection,
         chunks,
         chunk.id,
@@ -281,10 +281,10 @@ def _put_on_wire(
     tx: Transaction, row: Row[Any], *, address: str, account: str, now: datetime
 ) -> ToSend:
     move = (ChunkState(row.state), ChunkState.SENDING)
-    save_move(tx.connection, chunks, row.id, move, {"account": account}, now=now)
+    save_transition(tx.connection, chunks, row.id, move, {"account": account}, now=now)
     if row.delivery_state == DeliveryState.PENDING:
         forth = (DeliveryState.PENDING, DeliveryState.SENDING)
-        save_move(tx.connection, deliveries, row.delivery_id, forth, {}, now=now)
+        save_transition(tx.connection, deliveries, row.delivery_id, forth, {}, now=now)
     return ToSend(
         chunk=load_chunk(row),
         delivery=DeliveryId(row.delivery_id),

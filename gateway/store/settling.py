@@ -17,7 +17,7 @@ from gateway.domain.message import ChatKey
 from gateway.domain.schedule import to_millis
 from gateway.store.database import Topic, Transaction
 from gateway.store.deliveries import Cut, EndReason, NewDelivery, is_open_chunk, store_delivery
-from gateway.store.events import save_move
+from gateway.store.events import save_transition
 from gateway.store.reminders import settle_jobs
 from gateway.store.schema import DELIVERY_OWES_NOTICE, chunks, deliveries
 
@@ -54,7 +54,7 @@ def move_on(
     tx.touch(Topic.DELIVERIES, chat)
     if any(row.is_open for row in rows):
         back = (DeliveryState.SENDING, DeliveryState.PENDING)
-        save_move(tx.connection, deliveries, delivery, back, progress, now=now)
+        save_transition(tx.connection, deliveries, delivery, back, progress, now=now)
         return
     end = settled_state([ChunkState(row.state) for row in rows])
     reason = progress["reason"]
@@ -65,7 +65,7 @@ def move_on(
     is_lost = end is not DeliveryState.SENT and reason not in _TAKEN_BACK
     ended = {"reason": reason, "settled_at": to_millis(now), "owes_notice": is_lost}
     move = (DeliveryState.SENDING, end)
-    save_move(tx.connection, deliveries, delivery, move, {**progress, **ended}, now=now)
+    save_transition(tx.connection, deliveries, delivery, move, {**progress, **ended}, now=now)
     settle_jobs(tx, delivery, end, now=now)
     if end is DeliveryState.SENT:
         _name_lost(tx, chat, cut, now=now)

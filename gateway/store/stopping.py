@@ -11,7 +11,7 @@ from gateway.domain.schedule import to_millis
 from gateway.domain.turn import RunId, RunState, Trigger, TurnId, TurnState
 from gateway.store.database import Topic, Transaction
 from gateway.store.deliveries import EndReason, drop_open, store_silence
-from gateway.store.events import save_move
+from gateway.store.events import save_transition
 from gateway.store.schema import (
     TURN_IS_OPEN,
     TURN_IS_RUNNING,
@@ -86,7 +86,7 @@ def cancel_turn(
         "delivery_id": store_silence(tx, chat, reason=reason, now=now),
         "ended_at": to_millis(now),
     }
-    save_move(tx.connection, turns, turn, (state, TurnState.CANCELLED), values, now=now)
+    save_transition(tx.connection, turns, turn, (state, TurnState.CANCELLED), values, now=now)
     return cancelled
 
 
@@ -98,6 +98,6 @@ def _cancel_runs(tx: Transaction, turn: TurnId, *, reason: str, now: datetime) -
     for run in list(rows):
         move = (RunState.RUNNING, RunState.CANCELLED)
         values = {"reason": reason, "ended_at": to_millis(now)}
-        save_move(tx.connection, runs, run, move, values, now=now)
+        save_transition(tx.connection, runs, run, move, values, now=now)
         cancelled.append(RunId(run))
     return cancelled

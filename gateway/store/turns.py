@@ -23,7 +23,7 @@ from gateway.errors import StaleStateError
 from gateway.store.chats import Chat, load_chat, new_session
 from gateway.store.database import Topic, Transaction
 from gateway.store.deliveries import BLANK, Cut, NewDelivery, store_delivery, store_silence
-from gateway.store.events import moment, record_event, save_move
+from gateway.store.events import moment, record_event, save_transition
 from gateway.store.messages import turn_messages
 from gateway.store.schema import (
     TURN_IS_QUEUED,
@@ -171,7 +171,7 @@ def claim_turn(tx: Transaction, chat: ChatKey, *, owner: str, now: datetime) -> 
     turn = TurnId(row.id)
     earlier = connection.execute(_RUNS, {"turn": turn}).all()
     move = (TurnState.QUEUED, TurnState.RUNNING)
-    save_move(connection, turns, turn, move, {"started_at": to_millis(now)}, now=now)
+    save_transition(connection, turns, turn, move, {"started_at": to_millis(now)}, now=now)
     run = _insert_run(connection, turn, attempt=len(earlier) + 1, owner=owner, now=now)
     seen, recent = _recent(connection, chat)
     return Claim(
@@ -225,7 +225,7 @@ def answer_turn(
         "ended_at": to_millis(now),
     }
     move = (TurnState.RUNNING, TurnState.ANSWERED if pieces else TurnState.SILENT)
-    save_move(tx.connection, turns, claim.turn, move, values, now=now)
+    save_transition(tx.connection, turns, claim.turn, move, values, now=now)
     seen = {"chat": str(claim.chat.key), "seen_delivery_id": claim.seen_delivery}
     tx.connection.execute(_SEE, seen)
     tx.touch(Topic.TURNS, claim.chat.key)
@@ -252,7 +252,7 @@ def fail_turn(
         "ended_at": to_millis(now),
     }
     move = (TurnState.RUNNING, TurnState.FAILED)
-    save_move(tx.connection, turns, claim.turn, move, values, now=now)
+    save_transition(tx.connection, turns, claim.turn, move, values, now=now)
     if begins_session:
         new_session(tx, chat)
     tx.touch(Topic.TURNS, chat)
@@ -265,7 +265,7 @@ def give_back(tx: Transaction, claim: Claim, *, now: datetime) -> bool:
     if not _end_run(tx, claim.run, end, now=now):
         return False
     move = (TurnState.RUNNING, TurnState.QUEUED)
-    save_move(tx.connection, turns, claim.turn, move, {"started_at": None}, now=now)
+    save_transition(tx.connection, turns, claim.turn, move, {"started_at": None}, now=now)
     tx.touch(Topic.TURNS, claim.chat.key)
     return True
 
@@ -301,7 +301,7 @@ def recover_turns(
             values["delivery_id"] = _store_notice(tx, chat, text, notice.cut, now=now)
         elif after is TurnState.CANCELLED:
             values["delivery_id"] = store_silence(tx, chat, reason="interrupted", now=now)
-        save_move(tx.connection, turns, row.id, (TurnState.RUNNING, after), values, now=now)
+        save_transition(tx.connection, turns, row.id, (TurnState.RUNNING, after), values, now=now)
         tx.touch(Topic.TURNS, chat)
     return len(rows)
 
@@ -343,7 +343,7 @@ def _end_run(tx: Transaction, run: RunId, end: RunEnd, *, now: datetime) -> bool
         "ended_at": to_millis(now),
     }
     try:
-        save_move(tx.connection, runs, run, (RunState.RUNNING, end.state), values, now=now)
+        save_transition(tx.connection, runs, run, (RunState.RUNNING, end.state), values, now=now)
     except StaleStateError:
         return False
     return True

@@ -81,6 +81,7 @@ class LocalHost:
         self.may_start = asyncio.Event()
         self.may_start.set()
         self.loses_context = False
+        self.starts = 0
 
     @property
     def texts(self) -> list[str]:
@@ -88,6 +89,7 @@ class LocalHost:
         return [prompt.text for prompt in self.prompts]
 
     async def start(self, spec: SessionSpec) -> LocalSession:
+        self.starts += 1
         await self.may_start.wait()
         if self.refusals:
             raise self.refusals.popleft()

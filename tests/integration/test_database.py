@@ -239,6 +239,7 @@ async def test_a_transaction_that_the_database_rolled_back_loses_no_word_of_it(
 
     results = await all_at_once(store, naming("a"), roll_back, naming("b"))
     assert all(isinstance(result, StoreError) for result in results)
+    assert all("as SQLite does" in str(result) for result in results)
     assert await noted(store) == set()
     await store.write(note, "c")
     assert await noted(store) == {"c"}

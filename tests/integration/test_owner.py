@@ -25,12 +25,15 @@ async def told(store: Database) -> list[tuple[str, str, str]]:
     return [(row.chat_key, row.kind, row.text) for row in await rows_of(store, deliveries)]
 
 
-async def test_a_trouble_is_told_once(store: Database, notices: OwnerNotices) -> None:
+async def test_a_trouble_is_told_and_logged_once(
+    store: Database, notices: OwnerNotices, caplog: pytest.LogCaptureFixture
+) -> None:
     for _ in range(3):
         await notices.tell(Episode.MODEL_REFUSED, "The key is refused.")
 
     assert await told(store) == [(str(OWNER), DeliveryKind.NOTICE, "The key is refused.")]
     assert notices.is_open(Episode.MODEL_REFUSED)
+    assert [record.message for record in caplog.records] == ["operator_needed"]
 
 
 async def test_a_trouble_told_from_several_places_at_once_is_told_once(

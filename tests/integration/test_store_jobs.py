@@ -209,15 +209,21 @@ async def test_r02_a_slot_fires_once_whatever_is_restarted(layout: Layout) -> No
         await store.close()
 
 
+@pytest.mark.parametrize("is_sent", [False, True])
 async def test_a_slot_that_was_fired_before_moves_the_job_and_fires_nothing(
-    store: Database,
+    store: Database, is_sent: bool
 ) -> None:
     job = await fired_job(store, at=later(60))
+    if is_sent:
+        await send(store, OK)
     row = await row_of(store, jobs, job.id)
-    await damage(store, job, next_slot_at=row.last_slot_at)
+    again = {"state": JobState.ACTIVE, "next_slot_at": row.last_slot_at, "ended_at": None}
+    await damage(store, job, **again)
     assert await fire(store, later(61)) == 1
-    assert (await row_of(store, jobs, job.id)).next_slot_at is None
+    row = await row_of(store, jobs, job.id)
+    assert (row.state, row.next_slot_at) == ("done" if is_sent else "active", None)
     assert len(await rows_of(store, turns)) == 1
+    assert len(await rows_of(store, deliveries)) == 1
     assert await fire(store, later(62)) == 0
 
 

@@ -304,9 +304,10 @@ async def test_d08_a_move_is_known_even_if_the_new_group_spoke_first(store: Data
 async def test_d08_topics_move_with_their_group_and_names_alike_stay(store: Database) -> None:
     topic = ChatKey(ChannelName.TELEGRAM, "-4001:43")
     other = ChatKey(ChannelName.TELEGRAM, "-40010")
-    for chat in (GROUP, topic, other):
+    for chat in (topic, GROUP, other):
         await queued_turn(store, chat=chat)
-    await store.write(move_chat, ChannelName.TELEGRAM, "-4001", "-1009001", now=NOW)
+    moved = await store.write(move_chat, ChannelName.TELEGRAM, "-4001", "-1009001", now=NOW)
+    assert moved == GROUP
     stored = {row.chat_key: row.address for row in await rows_of(store, chats)}
     assert stored == {
         "telegram:-4001": "-1009001",

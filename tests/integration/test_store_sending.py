@@ -580,6 +580,30 @@ async def test_a_reminder_held_back_by_a_rate_limit_can_still_be_cancelled(
     assert await deliver(store, now=later(90)) == []
 
 
+async def test_a_reminder_that_may_have_arrived_stays_whatever_came_after(
+    store: Database,
+) -> None:
+    job = await fired_job(store, "tea", at=later(60))
+    await deliver(store, SERVER_ERROR, now=later(60))
+    await deliver(store, rate_limited(30), now=later(62))
+    assert await states_of(store, chunks) == ["pending"]
+    cancelled = await store.write(cancel_job, CHAT, job.id, now=later(63))
+    assert cancelled is not None
+    assert cancelled.is_on_its_way
+    assert await deliver(store, now=later(92)) == [f"{REPEAT_MARK}tea"]
+
+
+async def test_what_is_due_while_a_reminder_is_held_back_goes_out_after_it(
+    store: Database,
+) -> None:
+    await fired_job(store, "tea", at=later(60))
+    await deliver(store, rate_limited(30), now=later(60))
+    await active_job(store, "bread", at=later(70))
+    await fire(store, later(70))
+    assert await begin(store, now=later(70)) == Wait(until=later(90))
+    assert await deliver(store, now=later(90)) == ["tea", "bread"]
+
+
 @pytest.mark.parametrize("outcome", [None, SERVER_ERROR])
 async def test_a_reminder_on_the_wire_stays_and_cancel_says_so(
     store: Database, outcome: SendOutcome | None

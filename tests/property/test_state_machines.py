@@ -3,10 +3,8 @@
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from gateway.domain.delivery import (
     CHUNK_MOVES,
@@ -28,18 +26,11 @@ from gateway.domain.delivery import (
     wait_after_not_sent,
     wait_after_unknown,
 )
-from gateway.domain.job import JOB_MOVES, JobState
 from gateway.domain.richtext import Entity, EntityKind, RichText
-from gateway.domain.turn import RUN_MOVES, TURN_MOVES, RunState, TurnState
-from gateway.errors import IllegalTransitionError
 from tests.factories import (
     NOW,
     later,
     make_chunk,
-    make_delivery,
-    make_job,
-    make_run,
-    make_turn,
 )
 
 OUTCOMES: st.SearchStrategy[SendOutcome] = st.one_of(
@@ -68,64 +59,6 @@ COUNTERS = st.fixed_dictionaries(
         "not_sent": st.integers(0, 3000),
     }
 )
-
-
-class Walks(RuleBasedStateMachine):
-    """Ask each machine for any move: it makes it or refuses, as its table says."""
-
-    @initialize()
-    def begin(self) -> None:
-        self.turn = make_turn(TurnState.QUEUED)
-        self.run = make_run(RunState.RUNNING)
-        self.job = make_job(JobState.ACTIVE)
-        self.delivery = make_delivery(DeliveryState.PENDING)
-
-    @rule(to=st.sampled_from(TurnState), seconds=st.integers(0, 10**6))
-    def move_turn(self, to: TurnState, seconds: int) -> None:
-        if to in TURN_MOVES[self.turn.state]:
-            self.turn = self.turn.advance(to, now=later(seconds))
-            assert self.turn.state is to
-        else:
-            with pytest.raises(IllegalTransitionError):
-                self.turn.advance(to, now=later(seconds))
-
-    @rule(to=st.sampled_from(RunState))
-    def move_run(self, to: RunState) -> None:
-        if to in RUN_MOVES[self.run.state]:
-            self.run = self.run.advance(to, now=NOW)
-        else:
-            with pytest.raises(IllegalTransitionError):
-                self.run.advance(to, now=NOW)
-
-    @rule(to=st.sampled_from(JobState))
-    def move_job(self, to: JobState) -> None:
-        if to in JOB_MOVES[self.job.state]:
-            self.job = self.job.advance(to)
-        else:
-            with pytest.raises(IllegalTransitionError):
-                self.job.advance(to)
-
-    @rule(to=st.sampled_from(DeliveryState))
-    def move_delivery(self, to: DeliveryState) -> None:
-        if to in DELIVERY_MOVES[self.delivery.state]:
-            self.delivery = self.delivery.advance(to, now=NOW)
-        else:
-            with pytest.raises(IllegalTransitionError):
-                self.delivery.advance(to, now=NOW)
-
-    @invariant()
-    def ended_means_that_no_move_is_left(self) -> None:
-        assert (self.turn.ended_at is not None) == (not TURN_MOVES[self.turn.state])
-        assert (self.run.ended_at is not None) == (not RUN_MOVES[self.run.state])
-        assert (self.delivery.settled_at is not None) == (not DELIVERY_MOVES[self.delivery.state])
-
-    @invariant()
-    def only_a_job_that_may_fire_has_a_slot(self) -> None:
-        if self.job.state not in (JobState.ACTIVE, JobState.PAUSED):
-            assert self.job.next_slot_at is None
-
-
-TestWalks = Walks.TestCase
 
 
 @given(body=BODIES, counters=COUNTERS, outcome=OUTCOMES)
