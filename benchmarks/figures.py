@@ -8,7 +8,7 @@ from typing import assert_never
 
 
 class Unit(StrEnum):
-    """What a figure counts; times are seconds."""
+    """What a figure counts; times are seconds, and MB are 2**20 bytes, as `top` shows them."""
 
     SECONDS = "seconds"
     MEGABYTES = "MB"

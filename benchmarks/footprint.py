@@ -31,6 +31,7 @@ _CHATS = tuple(range(21, 26))
 _JOBS = 50
 _QUIET_SECONDS = 5.0
 _IDLE_SECONDS = 20.0
+_MEGABYTE = 2**20
 
 
 async def measure(folder: Path, *, is_full: bool) -> list[Measurement]:
@@ -43,7 +44,7 @@ async def measure(folder: Path, *, is_full: bool) -> list[Measurement]:
         offline = {"HOST_KIND": "offline"}
         async with gateway_running(folder, api, _CHATS, offline) as running:
             await until_idle(folder, api)
-            resident = [running.process.memory_info().rss / 1e6]
+            resident = [_resident(running.process)]
             gateway = Measurement(
                 budget=GATEWAY_MEMORY,
                 figure=resident[0],
@@ -80,7 +81,7 @@ async def _weigh_sessions(api: TimedBotApi, running: Running, budget: Budget) ->
         api.write(chat, "help")
     await api.until_sent(answers + len(_CHATS))
     sessions = running.sessions()
-    samples = [session.memory_info().rss / 1e6 for session in sessions]
+    samples = [_resident(session) for session in sessions]
     unique = statistics.mean(_unique(session) for session in sessions)
     return Measurement(
         budget=budget,
@@ -113,6 +114,10 @@ def _used(process: psutil.Process) -> float:
     return float(times.user + times.system)
 
 
+def _resident(process: psutil.Process) -> float:
+    return float(process.memory_info().rss) / _MEGABYTE
+
+
 def _unique(process: psutil.Process) -> float:
     """Megabytes that would be free if this process ended."""
-    return float(process.memory_full_info().uss) / 1e6
+    return float(process.memory_full_info().uss) / _MEGABYTE

@@ -26,6 +26,7 @@ _STOP_SECONDS = 20.0
 _ANSWER_SECONDS = 30.0
 _SETTLE_SECONDS = 1.0
 _LOOK_SECONDS = 0.02
+_LOG_TAIL = 4000
 
 
 class TimedBotApi(BotApi):
@@ -103,6 +104,10 @@ async def gateway_running(
         )
     try:
         yield Running(spawned_at=spawned_at, process=psutil.Process(process.pid))
+    except BaseException:
+        # The folder goes with the benchmark; what the gateway had to say must not.
+        print((folder / "gateway.log").read_text()[-_LOG_TAIL:], file=sys.stderr)
+        raise
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()

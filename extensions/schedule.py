@@ -136,7 +136,7 @@ class ScheduleTool:
         line = created.job.line(now=context.now)
         head = "Reminder set" if created.is_new else "That reminder is set already"
         note = f" ({slot.note})" if slot.note else ""
-        return ToolResult(ok=True, text=f"{head}: {line}{note}", line=line)
+        return ToolResult(ok=True, text=f"{head}: {line}{note}", line=line, is_create=True)
 
 
 def make_extension(database: Database, admits: Admits) -> Extension:
@@ -216,10 +216,10 @@ def _refused(context: ToolContext, reason: str) -> ToolResult:
     zone = ZoneInfo(context.timezone)
     present = local_time(context.now, zone, now=context.now)
     text = f"{NOTHING_SET}: {reason} It is now {present} ({context.timezone})."
-    return ToolResult(ok=False, text=text, is_failed_create=True)
+    return ToolResult(ok=False, text=text, is_create=True)
 
 
 def _refuse_arguments(body: Mapping[str, object], reason: str) -> ToolResult:
     is_create = body.get("action") == "create"
     text = f"{NOTHING_SET}: {reason}" if is_create else reason
-    return ToolResult(ok=False, text=text, is_failed_create=is_create)
+    return ToolResult(ok=False, text=text, is_create=is_create)

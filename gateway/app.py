@@ -6,7 +6,8 @@ import importlib
 import logging
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gateway.channels.base import Channel, Target
@@ -15,7 +16,8 @@ from gateway.domain.message import ChannelName, ChatKey
 from gateway.engine import texts
 from gateway.engine.commands import Done
 from gateway.engine.intake import Intake, IntakeRules
-from gateway.errors import CorruptDatabaseError
+from gateway.engine.lanes import Patience
+from gateway.errors import CorruptDatabaseError, SettingsError
 from gateway.front import Damage, Gateway, Options, build_gateway, layout_of
 from gateway.places import token_lock_path
 from gateway.settings import Settings
@@ -43,16 +45,29 @@ async def run_gateway(settings: Settings, options: Options, environ: Mapping[str
     Raises GatewayError with the exit code for everything that keeps it from running.
     """
     directory = settings.gateway_data_dir
-    make_data_directory(directory)
-    lock = lock_data_directory(directory)
-    try:
+    stop, patience = asyncio.Event(), Patience()
+    with _signals(stop, patience), _data_directory(directory):
         database = open_database(_prepare_layout(settings, options))
         try:
             async with _token_lock(settings, options) as holder:
                 gateway = await build_gateway(settings, options, database, holder)
-                await _run(gateway, environ)
+                await _run(replace(gateway, stop=stop, patience=patience), environ)
         finally:
             await database.close()
+
+
+@contextlib.contextmanager
+def _data_directory(directory: Path) -> Iterator[None]:
+    """Have the data directory for this process alone."""
+    try:
+        make_data_directory(directory)
+        lock = lock_data_directory(directory)
+    except OSError as error:
+        raise SettingsError(
+            [f"GATEWAY_DATA_DIR: {directory} cannot be used: {error.strerror}. Name another one."]
+        ) from error
+    try:
+        yield
     finally:
         lock.release()
 
@@ -115,12 +130,11 @@ async def _run(gateway: Gateway, environ: Mapping[str, str]) -> None:
     intake = _build_intake(gateway, late)
     channels = asyncio.create_task(gateway.supervisor.run(intake.receive), name="channels")
     try:
-        with _signals(gateway):
-            # In a thread, so that the channels connect meanwhile.
-            wiring = await asyncio.to_thread(importlib.import_module, "gateway.wiring")
-            async with wiring.backstage_running(gateway, intake, environ) as backstage:
-                late.backstage = backstage
-                await _until_stopped(gateway, channels)
+        # In a thread, so that the channels connect meanwhile.
+        wiring = await asyncio.to_thread(importlib.import_module, "gateway.wiring")
+        async with wiring.backstage_running(gateway, intake, environ) as backstage:
+            late.backstage = backstage
+            await _until_stopped(gateway, channels)
     finally:
         channels.cancel()
         await asyncio.gather(channels, return_exceptions=True)
@@ -188,20 +202,23 @@ async def _recover(gateway: Gateway) -> None:
 
 
 @contextlib.contextmanager
-def _signals(gateway: Gateway) -> Iterator[None]:
-    """The first SIGTERM or SIGINT stops the gateway in order; a second one skips the waits."""
+def _signals(stop: asyncio.Event, patience: Patience) -> Iterator[None]:
+    """The first SIGTERM or SIGINT stops the gateway in order, also one that comes while it starts;
+    a second one skips the waits.
+    """
     loop = asyncio.get_running_loop()
 
-    def stop() -> None:
-        if gateway.stop.is_set():
-            gateway.patience.hurry()
-        gateway.stop.set()
+    def on_signal() -> None:
+        if stop.is_set():
+            patience.hurry()
+        stop.set()
 
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    for number in numbers:
-        loop.add_signal_handler(number, stop)
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    for number in before:
+        loop.add_signal_handler(number, on_signal)
     try:
         yield
     finally:
-        for number in numbers:
+        for number, handler in before.items():
             loop.remove_signal_handler(number)
+            signal.signal(number, handler)

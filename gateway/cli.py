@@ -2,9 +2,11 @@
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -84,9 +86,11 @@ def status(as_json: AsJson = False) -> None:
 
     settings = _settings()
     record = ask_gateway(Places(settings.gateway_data_dir).admin_socket, {"command": "status"})
-    if record is None or "error" in record:
+    if record is None:
         record = stopped_status(settings)
-    typer.echo(json.dumps(record) if as_json else write_status(record))
+    elif "error" in record:
+        raise GatewayError(str(record["error"]))
+    _print(json.dumps(record) if as_json else write_status(record))
 
 
 @app.command()
@@ -127,26 +131,49 @@ def pair(
 
     settings = _settings()
     if show:
-        typer.echo(list_everybody(settings))
+        _print(list_everybody(settings))
     elif revoke is not None:
-        typer.echo(put_out(settings, revoke))
+        _print(put_out(settings, revoke))
     elif code is not None:
-        typer.echo(admit(settings, code, ask=None if yes else _confirm))
+        _print(admit(settings, code, ask=None if yes else _confirm))
     else:
         raise SettingsError(["Give the code that the person was shown: gateway pair CODE"])
 
 
 def main() -> None:
     """Run the command; every failure is one plain sentence and an exit code."""
+    _fill_standard_streams()
     try:
         app()
     except GatewayError as error:
         print(error, file=sys.stderr)  # noqa: T201 - the command's own output
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        # Whoever read our output is gone; there is nobody to tell.
+
+
+def _fill_standard_streams() -> None:
+    """Open what our parent closed: the next file to be opened would get its number, and with it
+    whatever is written there.
+    """
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+
+
+def _print(text: str) -> None:
+    """Write to standard output. Raises GatewayError when it takes nothing, and ends quietly when
+    nobody reads it any more.
+    """
+    try:
+        typer.echo(text)
+    except OSError as error:
+        # What is left in the buffer would fail once more at the exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        if isinstance(error, BrokenPipeError):
+            sys.exit(1)
+        raise GatewayError(f"The output could not be written: {error.strerror}.") from error
 
 
 def _settings() -> "Settings":
@@ -174,14 +201,25 @@ def _serve(options: "Options") -> None:
         if secret is not None
     ]
     configure_logging(level, settings.gateway_log_format, secrets=secrets)
+    _leave_on_signals()
     asyncio.run(run_gateway(settings, options, dict(os.environ)))
+
+
+def _leave_on_signals() -> None:
+    """A stop that comes before the gateway can stop in order, or when it has, is a stop too."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(0)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, leave)
 
 
 def _list(query: Callable[["Connection"], Records], *, as_json: bool) -> None:
     from gateway.reports import read_store, write_records
 
     records = read_store(_settings(), query)
-    typer.echo(json.dumps(records) if as_json else write_records(records))
+    _print(json.dumps(records) if as_json else write_records(records))
 
 
 def _confirm(question: str) -> bool:

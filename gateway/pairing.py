@@ -91,6 +91,8 @@ def _change(
 ) -> Mapping[str, object]:
     answer = ask_gateway(Places(settings.gateway_data_dir).admin_socket, request)
     if answer is not None:
+        if "error" in answer:
+            raise GatewayError(str(answer["error"]))
         return answer
     lock = lock_data_directory(settings.gateway_data_dir)
     try:

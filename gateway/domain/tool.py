@@ -50,13 +50,13 @@ class ToolResult:
     """What a tool answers: `text` is for the model and, by way of it, for the person.
 
     `line` is the stored line of the job that the call created or changed.
-    `is_failed_create` marks a reminder that was asked for and not set.
+    `is_create` says that a reminder was asked for, whether it was set (`ok`) or not.
     """
 
     ok: bool
     text: str
     line: str | None = None
-    is_failed_create: bool = False
+    is_create: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

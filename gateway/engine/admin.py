@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from gateway.errors import GatewayError
+
 log = logging.getLogger(__name__)
 
 Answer = Callable[[Mapping[str, object]], Awaitable[Mapping[str, object]]]
@@ -55,14 +57,22 @@ class AdminServer:
 
 
 def ask_gateway(path: Path, request: Mapping[str, object]) -> Mapping[str, object] | None:
-    """Ask the gateway behind the socket; None = none is running."""
+    """Ask the gateway behind the socket; None = none is running.
+
+    Raises GatewayError when one runs and does not answer.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(_TIMEOUT)
         try:
             connection.connect(str(path))
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            with connection.makefile("rb") as answers:
+                line = answers.readline()
+        except TimeoutError as error:
+            raise GatewayError(
+                f"A gateway is running, but it gave no answer within {_TIMEOUT:g} s."
+            ) from error
         except OSError:
             return None
-        connection.sendall(json.dumps(request).encode() + b"\n")
-        with connection.makefile("rb") as answers:
-            answer = json.loads(answers.readline() or b"{}")
-    return answer if isinstance(answer, dict) else {}
+    # A gateway that ends meanwhile closes the connection without a word.
+    return dict(json.loads(line)) if line else None

@@ -218,35 +218,38 @@ class Router:
             self._aborted.discard(claim.run)
 
     async def _finish(self, claim: Claim, end: Finished | Failed) -> None:
-        now = self._clock.now()
-        cut = self._rules.cuts[claim.chat.key.channel]
-        if isinstance(end, Finished):
-            done = RunEnd(
-                state=RunState.SUCCEEDED,
-                provider=end.provider,
-                model=end.model,
-                input_tokens=end.input_tokens,
-                output_tokens=end.output_tokens,
-            )
-            stands = await self._database.insist(answer_turn, claim, done, end.text, cut, now=now)
-            log.info(
-                "run_succeeded",
-                extra={"chat": str(claim.chat.key), "run": claim.run, "is_used": stands},
-            )
-            await self._owner.over(Episode.MODEL_REFUSED, Episode.HOST_BROKEN)
-            return
+        match end:
+            case Finished():
+                await self._store_reply(claim, end)
+            case Failed(kind=FailureKind.ABORTED) if self._is_stopping:
+                await self._database.insist(give_back, claim, now=self._clock.now())
+            case Failed():
+                await self._store_failure(claim, end)
+            case _:
+                assert_never(end)
+
+    async def _store_reply(self, claim: Claim, end: Finished) -> None:
+        chat = claim.chat.key
+        done = RunEnd(
+            state=RunState.SUCCEEDED,
+            provider=end.provider,
+            model=end.model,
+            input_tokens=end.input_tokens,
+            output_tokens=end.output_tokens,
+        )
+        cut = self._rules.cuts[chat.channel]
+        stands = await self._database.insist(
+            answer_turn, claim, done, end.text, cut, now=self._clock.now()
+        )
+        log.info("run_succeeded", extra={"chat": str(chat), "run": claim.run, "is_used": stands})
+        await self._owner.over(Episode.MODEL_REFUSED, Episode.HOST_BROKEN)
+
+    async def _store_failure(self, claim: Claim, end: Failed) -> None:
+        chat = claim.chat.key
         log.warning(
             "run_failed",
-            extra={
-                "chat": str(claim.chat.key),
-                "run": claim.run,
-                "kind": end.kind,
-                "detail": end.detail,
-            },
+            extra={"chat": str(chat), "run": claim.run, "kind": end.kind, "detail": end.detail},
         )
-        if end.kind is FailureKind.ABORTED and self._is_stopping:
-            await self._database.insist(give_back, claim, now=now)
-            return
         failed = RunEnd(
             state=_RUN_STATES.get(end.kind, RunState.FAILED),
             reason=end.kind,
@@ -254,20 +257,19 @@ class Router:
             provider=end.provider,
             model=end.model,
         )
+        notice = Notice(
+            text=lambda run: texts.failure_text(end.kind, run), cut=self._rules.cuts[chat.channel]
+        )
         await self._database.insist(
             fail_turn,
             claim,
             failed,
-            Notice(text=lambda run: texts.failure_text(end.kind, run), cut=cut),
-            now=now,
+            notice,
+            now=self._clock.now(),
             begins_session=end.kind is FailureKind.CONTEXT,
         )
         if end.kind is FailureKind.AUTH:
-            await self._owner.tell(
-                Episode.MODEL_REFUSED,
-                "The model's provider refuses the key or the account. Check MODEL_API_KEY, "
-                "MODEL_NAME and MODEL_BASE_URL, then restart the gateway.",
-            )
+            await self._owner.tell(Episode.MODEL_REFUSED, texts.MODEL_REFUSED)
 
     async def _refuse(self, chat: ChatKey, detail: str) -> None:
         log.warning("host_not_ready", extra={"chat": str(chat), "detail": detail})
@@ -281,10 +283,7 @@ class Router:
             owner=self._rules.owner_id,
             now=self._clock.now(),
         )
-        await self._owner.tell(
-            Episode.HOST_BROKEN,
-            "The model host does not start. `gateway status` and the log say why.",
-        )
+        await self._owner.tell(Episode.HOST_BROKEN, texts.HOST_BROKEN)
 
     async def _say(self, chat: ChatKey, text: str) -> None:
         await self._database.insist(self._store_notice, chat, text)

@@ -33,6 +33,13 @@ LOOP_STOPPED = (
     "Somebody answers me faster than people do, again and again, so I stopped answering there: {}."
 )
 
+MODEL_REFUSED = (
+    "The model's provider refuses the key or the account. Check MODEL_API_KEY, MODEL_NAME and "
+    "MODEL_BASE_URL, then restart the gateway."
+)
+
+HOST_BROKEN = "The model host does not start. `gateway status` and the log say why."
+
 _SENTENCES: dict[FailureKind, str] = {
     FailureKind.EMPTY: "No answer came back this time. Please try again, perhaps in other words.",
     FailureKind.AUTH: "I cannot answer right now; my operator has to mend something first.",

@@ -185,7 +185,7 @@ tool_calls = Table(
     Column("ok", Boolean, nullable=False),
     Column("text", Text, nullable=False),
     Column("line", Text),
-    Column("is_failed_create", Boolean, nullable=False, default=False),
+    Column("is_create", Boolean, nullable=False, default=False),
     _millis("created_at", nullable=False),
     Index("ix_tool_calls_turn", "turn_id"),
     Index("ix_tool_calls_run", "run_id"),

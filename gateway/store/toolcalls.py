@@ -12,7 +12,7 @@ from gateway.store.database import Transaction
 from gateway.store.schema import runs, tool_calls
 
 _CALLS = (
-    select(tool_calls.c.tool, tool_calls.c.line, tool_calls.c.is_failed_create)
+    select(tool_calls.c.ok, tool_calls.c.line, tool_calls.c.is_create)
     .where(tool_calls.c.turn_id == bindparam("turn"))
     .order_by(tool_calls.c.id)
 )
@@ -37,7 +37,7 @@ def run_once(
             ok=known.ok,
             text=known.text,
             line=known.line,
-            is_failed_create=known.is_failed_create,
+            is_create=known.is_create,
         )
     state = connection.execute(
         select(runs.c.state).where(runs.c.id == context.run)
@@ -54,7 +54,7 @@ def run_once(
             ok=result.ok,
             text=result.text,
             line=result.line,
-            is_failed_create=result.is_failed_create,
+            is_create=result.is_create,
             created_at=to_millis(context.now),
         )
     )
@@ -68,7 +68,7 @@ def with_stored_lines(connection: Connection, turn: TurnId, reply: str) -> str:
     calls = connection.execute(_CALLS, {"turn": turn}).all()
     lines = dict.fromkeys(call.line for call in calls if call.line is not None)
     missing = [line for line in lines if line not in reply]
-    has_failed = any(call.is_failed_create for call in calls)
-    if has_failed and not lines and NOTHING_SET not in reply:
+    created = [bool(call.ok) for call in calls if call.is_create]
+    if created and not any(created) and NOTHING_SET not in reply:
         missing.append(f"{NOTHING_SET}.")
     return "\n\n".join([reply, "\n".join(missing)]) if missing else reply

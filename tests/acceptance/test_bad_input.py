@@ -219,6 +219,31 @@ async def test_s20_a_stop_during_a_rate_limit_and_between_chunks_loses_nothing(
     assert " ".join(api.texts(7)).split() == words
 
 
+async def test_s20_a_signal_during_the_start_is_a_stop_too(offline: World, api: BotApi) -> None:
+    gateway = offline.start("run")
+    lock = offline.data / "gateway.lock"
+    # From here on the database is made, which takes longer than all else at a first start.
+    await gateway.until(lambda: lock.exists() and lock.read_text() == f"{gateway.pid}\n")
+    ended = await gateway.stop()
+    assert ended.code == 0, ended.errors
+    assert "Traceback" not in ended.errors
+    offline.check_store()
+    await offline.up()
+
+
+async def test_a_gateway_that_hangs_is_named_and_not_called_stopped(
+    offline: World, api: BotApi
+) -> None:
+    gateway = await offline.up()
+    gateway.process.send_signal(signal.SIGSTOP)
+    ended = await offline.run("status", "--json")
+    gateway.process.send_signal(signal.SIGCONT)
+    assert (ended.code, ended.output) == (1, "")
+    assert "gave no answer" in ended.errors
+    assert "Traceback" not in ended.errors
+    assert (await offline.run("status")).code == 0
+
+
 async def test_m03_a_host_that_is_killed_costs_one_sentence(
     connected: World, api: BotApi, model: FakeModelServer
 ) -> None:

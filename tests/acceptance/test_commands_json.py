@@ -194,6 +194,15 @@ async def test_exit_code_1_says_what_was_refused(world: World) -> None:
     assert "Traceback" not in ended.errors
 
 
+async def test_exit_code_2_names_a_data_directory_that_cannot_be(world: World) -> None:
+    (world.folder / "file").write_text("not a directory")
+    wrong = {"GATEWAY_DATA_DIR": str(world.folder / "file" / "data")}
+    ended = await world.run("run", settings=wrong)
+    assert ended.code == 2
+    assert "GATEWAY_DATA_DIR" in ended.errors
+    assert "Traceback" not in ended.errors
+
+
 @pytest.mark.parametrize(
     "arguments",
     [("nonsense",), ("run", "--nonsense"), ("pair",), ("run", "--restore", "--start-empty")],

@@ -4,18 +4,21 @@ import contextlib
 import fcntl
 import os
 import re
+import shlex
 import signal
 import struct
 import subprocess
 import termios
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from gateway.engine import texts
 from tests.acceptance.harness import (
+    COMMAND,
     ZONE,
     Started,
     World,
@@ -202,6 +205,35 @@ async def test_a_list_whose_reader_left_is_no_crash(world: World) -> None:
     ended = await listing.ended()
     assert ended.code == 1
     assert "Traceback" not in ended.errors
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, which Linux has")
+async def test_an_output_that_is_full_is_said_plainly(world: World) -> None:
+    with Path("/dev/full").open("wb") as full:
+        listing = world.start("turns", "--json", stdout=full.fileno())
+    ended = await listing.ended()
+    assert ended.code == 1
+    assert "could not be written" in ended.errors
+    assert "Traceback" not in ended.errors
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [("chat <&-", 0), ("chat <&- >&-", 0), ("run <&-", 5), ("status >&-", 0)]
+)
+async def test_closed_standard_streams_are_no_crash(world: World, words: str, code: int) -> None:
+    """As some service managers and cron jobs start programs."""
+    shell = subprocess.Popen(
+        ["sh", "-c", f"exec {shlex.join(COMMAND)} {words} 2>{world.folder / 'errors'}"],
+        env=world.environment(),
+        cwd=world.folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+    )
+    await until(lambda: shell.poll() is not None)
+    shell.communicate()
+    errors = (world.folder / "errors").read_text()
+    assert shell.returncode == code, errors
+    assert "Traceback" not in errors
 
 
 @pytest.mark.parametrize(

@@ -324,7 +324,7 @@ async def test_the_order_survives_an_interruption(store: Database) -> None:
 # ---- what tools did ------------------------------------------------------------------------
 
 LINE = "#1 Mon 2 Mar 10:01 (Europe/Berlin): call mum"
-FAILED_CREATE = ToolResult(ok=False, text=f"{NOTHING_SET}: why", is_failed_create=True)
+FAILED_CREATE = ToolResult(ok=False, text=f"{NOTHING_SET}: why", is_create=True)
 
 
 async def reply_after(store: Database, results: list[ToolResult], reply: str) -> str:
@@ -350,9 +350,14 @@ async def reply_after(store: Database, results: list[ToolResult], reply: str) ->
         ([FAILED_CREATE], "I set it!", f"I set it!\n\n{NOTHING_SET}."),
         ([FAILED_CREATE], f"{NOTHING_SET}: why", f"{NOTHING_SET}: why"),
         (
-            [FAILED_CREATE, ToolResult(ok=True, text="", line=LINE)],
+            [FAILED_CREATE, ToolResult(ok=True, text="", line=LINE, is_create=True)],
             "Done.",
             f"Done.\n\n{LINE}",
+        ),
+        (
+            [FAILED_CREATE, ToolResult(ok=True, text="", line=f"Cancelled: {LINE}")],
+            "Moved it!",
+            f"Moved it!\n\nCancelled: {LINE}\n{NOTHING_SET}.",
         ),
         ([ToolResult(ok=False, text="no such reminder")], "hm", "hm"),
     ],

@@ -174,7 +174,7 @@ async def test_r11_a_time_that_is_not_understood_is_refused_and_not_stored(
     result = await bench.create(**arguments)
 
     assert not result.ok
-    assert result.is_failed_create
+    assert result.is_create
     assert result.text.startswith(f"{NOTHING_SET}: ")
     assert result.text.endswith(IT_IS_NOW)
     assert ".." not in result.text
@@ -400,7 +400,7 @@ async def test_r29_another_chats_reminder_cannot_be_cancelled(bench: Bench) -> N
 async def test_a_cancel_without_a_number_says_what_is_missing(bench: Bench) -> None:
     result = await bench.ask(action="cancel")
 
-    assert (result.ok, result.is_failed_create) == (False, False)
+    assert (result.ok, result.is_create) == (False, False)
     assert result.text == "id is missing: the number of the reminder to cancel."
 
 
@@ -451,6 +451,6 @@ def test_unfit_arguments_are_a_failed_create_only_if_they_asked_for_one(
 
     result = tool.refuse({"action": action}, "at: not a text.")
 
-    assert result.is_failed_create is is_create
+    assert result.is_create is is_create
     assert result.text == (f"{NOTHING_SET}: at: not a text." if is_create else "at: not a text.")
     assert tool.name == NAME

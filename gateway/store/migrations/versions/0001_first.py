@@ -415,7 +415,7 @@ def upgrade() -> None:
         sa.Column("ok", sa.Boolean(), nullable=False),
         sa.Column("text", sa.Text(), nullable=False),
         sa.Column("line", sa.Text(), nullable=True),
-        sa.Column("is_failed_create", sa.Boolean(), nullable=False),
+        sa.Column("is_create", sa.Boolean(), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.ForeignKeyConstraint(
             ["run_id"],
