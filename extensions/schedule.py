@@ -14,7 +14,6 @@ from gateway.domain.job import (
     MAX_OPEN_JOBS,
     MAX_TEXT_BYTES,
     JobAction,
-    JobState,
     NewJob,
     Tier,
     one_line,
@@ -155,11 +154,8 @@ def _list(tx: Transaction, context: ToolContext) -> ToolResult:
     jobs = list_jobs(tx.connection, context.chat)
     if not jobs:
         return ToolResult(ok=True, text="You have no reminders.")
-    lines = []
-    for job in jobs:
-        state = "" if job.state is JobState.ACTIVE else f" ({job.state})"
-        lines.append(job.line(now=context.now) + state)
-    return ToolResult(ok=True, text="\n".join(lines))
+    text = "\n".join(job.listed(now=context.now) for job in jobs)
+    return ToolResult(ok=True, text=text)
 
 
 def _cancel(tx: Transaction, context: ToolContext, arguments: ScheduleArguments) -> ToolResult:

@@ -95,6 +95,17 @@ class Job:
         when = local_time(slot, ZoneInfo(self.timezone), now=now)
         return f"#{self.id} {when} ({self.timezone}): {one_line(self.text, limit=_LINE_TEXT)}"
 
+    def listed(self, *, now: datetime) -> str:
+        """Its line in a list, with its state when it is not simply waiting for its time."""
+        match self.state:
+            case JobState.ACTIVE:
+                state = "" if self.next_slot_at is not None else " (on its way)"
+            case JobState.FAILED:
+                state = " (did not reach you)"
+            case _:
+                state = f" ({self.state})"
+        return self.line(now=now) + state
+
 
 def one_line(text: str, *, limit: int) -> str:
     """A text as data inside a line: no line break, control or bidi character, cut at `limit`."""

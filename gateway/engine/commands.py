@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from gateway.domain.job import Job, JobState, one_line
+from gateway.domain.job import JobState, one_line
 from gateway.domain.message import ChatKey
 from gateway.domain.schedule import local_time
 from gateway.domain.turn import RunId
@@ -102,19 +102,7 @@ def _reminders(tx: Transaction, argument: str, asking: Asking) -> Done:
     jobs = list_jobs(tx.connection, asking.chat)
     if not jobs:
         return Done(text="You have no reminders.")
-    return Done(text="\n".join(listed_line(job, now=asking.now) for job in jobs))
-
-
-def listed_line(job: Job, *, now: datetime) -> str:
-    """A job's line in a list, with its state when it is not simply active."""
-    line = job.line(now=now)
-    match job.state:
-        case JobState.ACTIVE:
-            return line if job.next_slot_at is not None else f"{line} (on its way)"
-        case JobState.FAILED:
-            return f"{line} (did not reach you)"
-        case _:
-            return f"{line} ({job.state})"
+    return Done(text="\n".join(job.listed(now=asking.now) for job in jobs))
 
 
 def _cancel(tx: Transaction, argument: str, asking: Asking) -> Done:

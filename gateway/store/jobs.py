@@ -220,7 +220,9 @@ def _limit(connection: Connection, chat: ChatKey, *, now: datetime) -> JobLimit 
         return JobLimit.TOO_MANY
     since = to_millis(now - timedelta(minutes=1))
     lately = connection.execute(
-        select(func.count()).select_from(jobs).where(in_chat, jobs.c.created_at > since)
+        select(func.count())
+        .select_from(jobs)
+        .where(in_chat, jobs.c.created_at > since, jobs.c.created_at <= to_millis(now))
     ).scalar_one()
     return JobLimit.TOO_FAST if lately >= MAX_CREATES_PER_MINUTE else None
 

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection, func, select
 
-from gateway.domain.delivery import DeliveryId, DeliveryKind
+from gateway.domain.delivery import DeliveryId, DeliveryKind, DeliveryState
 from gateway.domain.job import one_line
 from gateway.domain.message import ChatKey
 from gateway.domain.schedule import from_millis, local_time, to_millis
@@ -39,7 +39,10 @@ def last_sent_at(connection: Connection, chat: ChatKey) -> datetime | None:
     """When something last went out to the chat."""
     stored = connection.execute(
         select(deliveries.c.settled_at)
-        .where(deliveries.c.chat_key == str(chat), deliveries.c.settled_at.is_not(None))
+        .where(
+            deliveries.c.chat_key == str(chat),
+            deliveries.c.state.in_((DeliveryState.SENT, DeliveryState.PARTIAL)),
+        )
         .order_by(deliveries.c.id.desc())
         .limit(1)
     ).scalar_one_or_none()

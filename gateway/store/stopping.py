@@ -58,7 +58,7 @@ def stop_chat(tx: Transaction, chat: ChatKey, *, now: datetime) -> Stopped:
     replies = drop_open(tx, chat, kinds=(DeliveryKind.REPLY,), reason=EndReason.STOPPED, now=now)
     lines = tx.connection.execute(
         select(tool_calls.c.line)
-        .where(tool_calls.c.run_id.in_(stopped), tool_calls.c.line.is_not(None))
+        .where(tool_calls.c.turn_id.in_([row.id for row in rows]), tool_calls.c.line.is_not(None))
         .order_by(tool_calls.c.id)
     ).scalars()
     tx.touch(Topic.TURNS, chat)
