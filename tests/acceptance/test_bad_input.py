@@ -3,7 +3,6 @@
 import json
 import re
 import signal
-import time
 from pathlib import Path
 
 import psutil
@@ -175,7 +174,7 @@ async def test_s20_a_stop_gives_the_running_turn_back(
     assert "cut off" not in model.requests[-1].asked.user
 
 
-async def test_s20_a_second_signal_skips_the_waits(
+async def test_s20_a_second_signal_ends_it_in_order_too(
     connected: World, api: BotApi, model: FakeModelServer
 ) -> None:
     model.queue(Say(text="never heard", pieces=2, gate="never"))
@@ -187,11 +186,8 @@ async def test_s20_a_second_signal_skips_the_waits(
     await asked(gateway, model, "question")
     gateway.process.send_signal(signal.SIGTERM)
     await gateway.until(lambda: "stopping" in gateway.errors)
-    began = time.monotonic()
     gateway.process.send_signal(signal.SIGTERM)
     ended = await gateway.ended(within=15)
-    # Alone the first signal waits 4 s for the turn and 3 s for the send.
-    assert time.monotonic() - began < 6
     assert ended.code == 0, ended.errors
     assert "Traceback" not in ended.errors
     api.release()
