@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_HEAD_START = 0.01
+
 
 async def run_gateway(settings: Settings, options: Options, environ: Mapping[str, str]) -> None:
     """Run until stopped; returns after SIGTERM, SIGINT, or the end of the console's input.
@@ -107,10 +109,14 @@ class _Late:
 
     backstage: "Backstage | None" = None
 
+    def meet(self, backstage: "Backstage") -> None:
+        """The workers are about to start."""
+        self.backstage = backstage
+
     async def follow(self, done: Done, chat: ChatKey) -> None:
         """Do what a committed command asks of running sessions."""
         if self.backstage is None:
-            return  # no run was started yet, so there is none to abort
+            return  # no worker was started yet, so there is nothing to abort
         await self.backstage.router.abort(done.abort)
         if done.begins_session:
             await self.backstage.pool.evict(chat)
@@ -130,10 +136,10 @@ async def _run(gateway: Gateway, environ: Mapping[str, str]) -> None:
     intake = _build_intake(gateway, late)
     channels = asyncio.create_task(gateway.supervisor.run(intake.receive), name="channels")
     try:
-        # In a thread, so that the channels connect meanwhile.
+        # The channels' first requests go out before the imports below compete with theirs.
+        await asyncio.sleep(_HEAD_START)
         wiring = await asyncio.to_thread(importlib.import_module, "gateway.wiring")
-        async with wiring.backstage_running(gateway, intake, environ) as backstage:
-            late.backstage = backstage
+        async with wiring.backstage_running(gateway, intake, environ, late.meet):
             await _until_stopped(gateway, channels)
     finally:
         channels.cancel()

@@ -2,9 +2,12 @@
 
 import hashlib
 import os
+import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+from gateway.errors import SettingsError
 
 _LONGEST_SOCKET_PATH = 100
 """Unix socket paths end at 104 bytes (macOS) or 108 (Linux)."""
@@ -58,9 +61,18 @@ def runtime_directory() -> Path:
     """Our own user's folder for what lives no longer than the machine is up (0700)."""
     base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
     directory = Path(base) / f"chat-gateway-{os.getuid()}"
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if directory.stat().st_uid != os.getuid():
-        raise PermissionError(f"{directory} belongs to somebody else")
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = directory.lstat()
+    except OSError as error:
+        raise SettingsError(
+            [f"XDG_RUNTIME_DIR: {directory} cannot be used ({error.strerror}); set another folder"]
+        ) from error
+    is_ours = found.st_uid == os.getuid() and stat.S_ISDIR(found.st_mode)
+    if not is_ours or found.st_mode & 0o077:
+        raise SettingsError(
+            [f"XDG_RUNTIME_DIR: {directory} is open to others; remove it or set another folder"]
+        )
     return directory
 
 

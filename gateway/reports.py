@@ -1,16 +1,18 @@
 """What the reading commands show, from the store alone: no lock is taken, nothing is made."""
 
+import sqlite3
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TypeVar
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
 
 from gateway.domain.message import ChannelName
 from gateway.front import layout_of
 from gateway.live import status_record
 from gateway.settings import Settings
-from gateway.store.database import open_engine
+from gateway.store.database import classify, open_engine
 from gateway.store.listings import Counts, load_counts
 from gateway.store.opening import check_database
 
@@ -44,6 +46,8 @@ def read_store(settings: Settings, query: Callable[[Connection], list[T]]) -> li
     try:
         with engine.connect() as connection, connection.begin():
             return query(connection)
+    except (SQLAlchemyError, sqlite3.Error) as error:
+        raise classify(error) from error
     finally:
         engine.dispose()
 

@@ -6,15 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    SecretStr,
-    ValidationError,
-)
+from pydantic import BeforeValidator, Field, PrivateAttr, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from gateway import settings_values as read
 from gateway.env_file import EnvFile, find_env_file, is_our_key, read_env_file
@@ -78,14 +71,14 @@ Duration = Annotated[timedelta, _from_text(read.read_duration)]
 PositiveDuration = Annotated[timedelta, _from_text(read.read_positive_duration)]
 
 
-class Settings(BaseModel):
+class Settings(BaseSettings):
     """Every setting, read and checked; an attribute is the lower-case name of its variable.
 
     Made by `load_settings`, which alone knows where values come from. `warnings` are sentences
     for the operator; `env_file` is the file that was read.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+    model_config = SettingsConfigDict(frozen=True, extra="forbid")
 
     gateway_env_file: Annotated[Path | None, _from_text(read.read_path)] = _setting(
         None,
@@ -168,7 +161,7 @@ class Settings(BaseModel):
     host_command: Annotated[tuple[str, ...] | None, _from_text(read.read_command)] = _setting(
         None,
         "Command that starts the host, split as a shell would; for pi and acp.",
-        example="pi --mode rpc",
+        example="pi",
         shown="`pi` for pi",
     )
     host_max_processes: Annotated[int, _number(1, 1000)] = _setting(
@@ -256,6 +249,18 @@ class Settings(BaseModel):
         if self.host_kind != "auto":
             return self.host_kind
         return "builtin" if self.model_name else "offline"
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Take values from `load_settings` only, which reports all problems at once."""
+        return (init_settings,)
 
 
 _PATHS = frozenset({"gateway_data_dir", "gateway_env_file", "host_prompt_file"})

@@ -18,15 +18,16 @@ def contradictions(settings: Settings, doubtful: Collection[str]) -> Iterator[st
             yield problem
 
 
-def _host_needs_model(settings: Settings) -> str | None:
+def _host_can_start(settings: Settings) -> str | None:
+    if settings.host_kind == "acp":
+        return "HOST_KIND: acp is not available yet; write builtin, pi, offline or auto"
     if settings.model_name or settings.host_kind in {"auto", "offline"}:
         return None
     if settings.host_kind == "builtin":
         return "MODEL_NAME: HOST_KIND=builtin needs it; name a model, or set HOST_KIND=auto"
     if settings.host_command:
         return None
-    kind = settings.host_kind
-    return f"HOST_COMMAND: HOST_KIND={kind} needs it or MODEL_NAME; set one of them"
+    return "HOST_COMMAND: HOST_KIND=pi needs it or MODEL_NAME; set one of them"
 
 
 def _builtin_knows_provider(settings: Settings) -> str | None:
@@ -39,10 +40,10 @@ def _builtin_knows_provider(settings: Settings) -> str | None:
 
 
 def _tools_are_confined(settings: Settings) -> str | None:
-    if settings.host_tools == "none" or settings.host_tools_unsandboxed:
+    if settings.host_tools == "none":
         return None
-    if settings.host_sandbox != "none":
-        return None
+    if settings.host_tools_unsandboxed or settings.host_sandbox != "none":
+        return f"HOST_TOOLS: {settings.host_tools} is not available yet; write none"
     return (
         f"HOST_TOOLS: {settings.host_tools} gives the model the rights of the gateway's own"
         " account; set HOST_SANDBOX=bubblewrap, or HOST_TOOLS_UNSANDBOXED=true to accept that"
@@ -63,7 +64,7 @@ def _owner_is_allowed(settings: Settings) -> str | None:
 
 
 _CHECKS: tuple[tuple[frozenset[str], Callable[[Settings], str | None]], ...] = (
-    (frozenset({"host_kind", "host_command", "model_name"}), _host_needs_model),
+    (frozenset({"host_kind", "host_command", "model_name"}), _host_can_start),
     (frozenset({"host_kind", "model_name", "model_provider"}), _builtin_knows_provider),
     (
         frozenset({"host_tools", "host_tools_unsandboxed", "host_sandbox"}),

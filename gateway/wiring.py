@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
 from extensions.schedule import make_extension
@@ -15,7 +15,6 @@ from gateway.engine.outbox import Outbox
 from gateway.engine.router import Router, RouterRules
 from gateway.engine.scheduler import Scheduler
 from gateway.engine.toolserver import ToolServer, bind_private_socket, make_server
-from gateway.errors import SettingsError
 from gateway.front import Gateway
 from gateway.hosts.base import Deadlines, Host, HostKind
 from gateway.hosts.launch import ModelAccess, builtin_launch, pi_launch
@@ -50,9 +49,15 @@ class Backstage:
 
 @contextlib.asynccontextmanager
 async def backstage_running(
-    gateway: Gateway, intake: Intake, environ: Mapping[str, str]
-) -> AsyncIterator[Backstage]:
-    """Start the workers; at the end stop them: scheduler, turns, sessions, tools, outbox."""
+    gateway: Gateway,
+    intake: Intake,
+    environ: Mapping[str, str],
+    meet: Callable[[Backstage], None],
+) -> AsyncIterator[None]:
+    """Start the workers; at the end stop them: scheduler, turns, sessions, tools, outbox.
+
+    `meet` is told who they are before the first of them works.
+    """
     backstage = _build(gateway, environ)
     if await backstage.ledger.reap_leftovers():
         log.warning("leftovers_reaped")
@@ -64,11 +69,12 @@ async def backstage_running(
         stops.push_async_callback(backstage.router.close, gateway.patience, grace=_RUN_GRACE)
         await stops.enter_async_context(_jobs_fired(gateway, backstage))
         await stops.enter_async_context(_admin_served(gateway, backstage, intake))
-        gateway.supervisor.when_up(backstage.outbox.channel_is_up)
+        meet(backstage)
+        await gateway.supervisor.when_up(backstage.outbox.channel_is_up)
         await backstage.outbox.look(gateway.served)
         await backstage.router.look(gateway.served)
         log.info("started", extra={"host": backstage.host.kind})
-        yield backstage
+        yield
 
 
 @contextlib.asynccontextmanager
@@ -177,10 +183,6 @@ def _build_host(
             agent_directory=places.directory / "pi",
             model=model,
             prompt_file=settings.host_prompt_file,
-        )
-    elif kind is HostKind.ACP:
-        raise SettingsError(
-            ["HOST_KIND=acp is not available yet. Use HOST_KIND=builtin, pi or offline."]
         )
     else:
         launch = builtin_launch(

@@ -36,7 +36,6 @@ class Target:
     """Where one chunk goes. `address` is the channel's own id of the chat, topic included."""
 
     address: str
-    is_silent: bool = False
 
 
 Receive = Callable[[Inbound], Awaitable[bool]]

@@ -78,6 +78,7 @@ class ConsoleChannel:
         self._rules = rules
         self._health = ChannelHealth(state=ChannelState.STOPPED)
         self._session = f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{os.getpid()}"
+        self._said = 0
         self._sent = 0
         self._is_unseen = asyncio.Event()
 
@@ -117,14 +118,13 @@ class ConsoleChannel:
 
     async def _take_lines(self, receive: Receive) -> None:
         await self._settle()
-        count = 0
         while (line := await self._surface.read_line()) is not None:
             self._mark(ChannelState.CONNECTED)
             if line.strip():
-                count += 1
-                await self._hand_over(self._message(line, count), receive)
+                self._said += 1
+                await self._hand_over(self._message(line, self._said), receive)
                 await self._settle()
-        if not count and self._surface.is_script:
+        if not self._said and self._surface.is_script:
             await self._show(RichText.literal(WELCOME))
 
     async def _hand_over(self, message: NewMessage, receive: Receive) -> None:

@@ -25,8 +25,9 @@ class Allowlist:
     ) -> bool:
         """Whether any address of the chat and of the sender is listed.
 
-        In a private chat one of both is enough, since they name the same person. Without a
-        sender (for what we send) the chat alone counts.
+        In a private chat one of both is enough, since they name the same person. In a group the
+        group itself is no sender: who writes in its name (an anonymous admin) is nobody that was
+        let in. Without a sender (for what we send) the chat alone counts.
         """
         if channel is ChannelName.CONSOLE:
             return True
@@ -34,10 +35,10 @@ class Allowlist:
         chat_is_listed = any(_without_topic(address) in listed for address in chat)
         if sender is None:
             return chat_is_listed
-        sender_is_listed = any(address in listed for address in sender)
         if is_group:
-            return chat_is_listed and sender_is_listed
-        return chat_is_listed or sender_is_listed
+            people = set(sender) - {_without_topic(address) for address in chat}
+            return chat_is_listed and not listed.isdisjoint(people)
+        return chat_is_listed or not listed.isdisjoint(sender)
 
     def has_entries(self, channel: ChannelName) -> bool:
         """Whether anybody at all is admitted on the channel."""

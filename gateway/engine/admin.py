@@ -23,6 +23,7 @@ class AdminServer:
     def __init__(self, answers: Mapping[str, Answer]) -> None:
         self._answers = answers
         self._server: asyncio.Server | None = None
+        self._serving: set[asyncio.Task[None]] = set()
 
     async def start(self, listener: socket.socket) -> None:
         """Serve on a bound private socket."""
@@ -32,16 +33,26 @@ class AdminServer:
         """Take no request any more."""
         if self._server is not None:
             self._server.close()
-            await self._server.wait_closed()
+        # From Python 3.12 on, waiting for the server waits for whoever is connected.
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, TimeoutError):
-            async with asyncio.timeout(_TIMEOUT):
-                line = await reader.readline()
-                answer = await self._answer(line)
-                writer.write(json.dumps(answer).encode() + b"\n")
-                await writer.drain()
-        writer.close()
+        task = asyncio.current_task()
+        if task is not None:
+            self._serving.add(task)
+            task.add_done_callback(self._serving.discard)
+        try:
+            # A line over the reader's limit is a ValueError.
+            with suppress(OSError, TimeoutError, ValueError):
+                async with asyncio.timeout(_TIMEOUT):
+                    line = await reader.readline()
+                    answer = await self._answer(line)
+                    writer.write(json.dumps(answer).encode() + b"\n")
+                    await writer.drain()
+        finally:
+            writer.close()
 
     async def _answer(self, line: bytes) -> Mapping[str, object]:
         try:

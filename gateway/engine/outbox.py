@@ -27,7 +27,7 @@ from gateway.store.sending import (
 
 log = logging.getLogger(__name__)
 
-SEND_DEADLINE = 120.0
+SEND_DEADLINE = 300.0
 """Seconds after which a channel that does not return from a send is not waited for."""
 
 

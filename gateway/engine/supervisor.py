@@ -54,9 +54,12 @@ class Supervisor:
             if name not in self._failed
         }
 
-    def when_up(self, came_up: Callable[[ChannelName], Awaitable[None]]) -> None:
-        """Call this whenever a channel is connected (again)."""
+    async def when_up(self, came_up: Callable[[ChannelName], Awaitable[None]]) -> None:
+        """Call this for every channel that is connected now, and whenever one is (again)."""
         self._came_up = came_up
+        for name, channel in self._channels.items():
+            if channel.health.state is ChannelState.CONNECTED:
+                await came_up(name)
 
     def health_changed(self, channel: Channel) -> None:
         """A channel's state changed: log it, wake what waits for it, tell the operator."""

@@ -81,3 +81,17 @@ def test_without_a_gateway_nobody_answers(tmp_path: Path) -> None:
     assert ask_gateway(tmp_path / "nothing.sock", {"command": "status"}) is None
     bind_private_socket(tmp_path / "a.sock").close()
     assert ask_gateway(tmp_path / "a.sock", {"command": "status"}) is None
+
+
+async def test_a_line_without_end_gets_no_answer_and_holds_nothing() -> None:
+    async with serving({"echo": echo}) as path:
+        assert await asyncio.to_thread(send_line, path, b"x" * 100_000) == b""
+        assert await asyncio.to_thread(ask_gateway, path, {"command": "echo"}) is not None
+
+
+async def test_somebody_who_connects_and_says_nothing_does_not_hold_up_the_stop() -> None:
+    async with serving({"echo": echo}) as path:
+        reader, writer = await asyncio.open_unix_connection(str(path))
+        assert await asyncio.to_thread(ask_gateway, path, {"command": "echo"}) is not None
+    assert await reader.read() == b""
+    writer.close()

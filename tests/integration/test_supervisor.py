@@ -124,11 +124,25 @@ async def test_a_channel_that_is_connected_again_wakes_what_waits_for_it(
         up.append(name)
 
     async with running(supervisor):
-        supervisor.when_up(came_up)
+        await supervisor.when_up(came_up)
         for state in (ChannelState.DISCONNECTED, ChannelState.CONNECTED):
             telegram.health = ChannelHealth(state=state)
             supervisor.health_changed(telegram)
         await eventually(lambda: up == [TELEGRAM])
+
+
+async def test_a_channel_that_connected_before_is_not_forgotten(owner: OwnerNotices) -> None:
+    telegram = RecordingChannel()
+    supervisor = supervise(owner, telegram)
+    up: list[ChannelName] = []
+
+    async def came_up(name: ChannelName) -> None:
+        up.append(name)
+
+    async with running(supervisor):
+        telegram.health = ChannelHealth(state=ChannelState.CONNECTED)
+        await supervisor.when_up(came_up)
+        assert up == [TELEGRAM]
 
 
 async def test_a_channel_may_connect_before_anything_waits_for_it(owner: OwnerNotices) -> None:

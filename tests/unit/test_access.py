@@ -93,3 +93,15 @@ async def test_d08_a_moved_group_stays_allowed_under_either_address(store: Datab
     assert await store.read(access("-4001").admits_chat, stored)
     assert await store.read(access(GROUP.address).admits_chat, stored)
     assert not await store.read(access("-4002").admits_chat, stored)
+
+
+def test_who_writes_in_a_groups_own_name_was_not_let_in_by_its_entry() -> None:
+    allowlist = Allowlist({ChannelName.TELEGRAM: frozenset({"-100200", "7"})})
+
+    def admits(sender: str) -> bool:
+        return allowlist.admits(
+            ChannelName.TELEGRAM, chat=("-100200:43",), sender=(sender,), is_group=True
+        )
+
+    assert not admits("-100200")
+    assert admits("7")

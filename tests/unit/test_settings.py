@@ -481,7 +481,19 @@ def test_no_default_opens_access(load: Load) -> None:
     [
         ({"HOST_KIND": "builtin"}, "MODEL_NAME: "),
         ({"HOST_KIND": "pi"}, "HOST_COMMAND: "),
-        ({"HOST_KIND": "acp"}, "HOST_COMMAND: "),
+        ({"HOST_KIND": "acp"}, "HOST_KIND: acp is not available yet"),
+        (
+            {"HOST_KIND": "acp", "HOST_COMMAND": "agent --acp"},
+            "HOST_KIND: acp is not available yet",
+        ),
+        (
+            {"HOST_TOOLS": "read", "HOST_SANDBOX": "bubblewrap"},
+            "HOST_TOOLS: read is not available yet",
+        ),
+        (
+            {"HOST_TOOLS": "all", "HOST_TOOLS_UNSANDBOXED": "yes"},
+            "HOST_TOOLS: all is not available yet",
+        ),
         ({"MODEL_NAME": "m", "MODEL_PROVIDER": "google"}, "MODEL_PROVIDER: "),
         ({"HOST_TOOLS": "read"}, "HOST_TOOLS: "),
         ({"HOST_TOOLS": "all"}, "HOST_TOOLS: "),
@@ -503,9 +515,6 @@ def test_contradictions_are_refused(load: Load, variables: dict[str, str], start
     [
         {"HOST_KIND": "builtin", "MODEL_NAME": "m"},
         {"HOST_KIND": "pi", "MODEL_NAME": "m", "MODEL_PROVIDER": "google"},
-        {"HOST_KIND": "acp", "HOST_COMMAND": "agent --acp"},
-        {"HOST_TOOLS": "read", "HOST_SANDBOX": "bubblewrap"},
-        {"HOST_TOOLS": "all", "HOST_TOOLS_UNSANDBOXED": "yes"},
         {"GATEWAY_OWNER": "telegram:1", "TELEGRAM_ALLOWLIST": "1"},
         {"GATEWAY_OWNER": "telegram:1", "TELEGRAM_PAIRING": "true"},
         {"GATEWAY_OWNER": "whatsapp:+15551234567", "WHATSAPP_ALLOWLIST": "+1 555 123 4567"},

@@ -325,13 +325,12 @@ async def test_an_address_that_is_none_on_telegram_is_refused_without_a_call() -
         assert api.calls == []
 
 
-async def test_a_send_carries_topic_silence_and_no_link_preview() -> None:
+async def test_a_send_carries_its_topic_and_no_link_preview() -> None:
     async with BotApi() as api, channel_to(api.base_url) as channel:
-        await channel.send(Target(address="-100200:43", is_silent=True), HELLO)
+        await channel.send(Target(address="-100200:43"), HELLO)
 
         params = api.calls_of("sendMessage")[0].params
         assert params["chat_id"] == -100200
         assert params["message_thread_id"] == 43
-        assert params["disable_notification"] is True
         assert params["link_preview_options"] == {"is_disabled": True}
         assert "parse_mode" not in params

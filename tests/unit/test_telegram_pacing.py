@@ -26,7 +26,8 @@ async def moments(chat_ids: list[int]) -> list[float]:
     pacer = Pacer(clock=clock, sleep=clock.sleep)
     found = []
     for chat_id in chat_ids:
-        await pacer.wait(chat_id)
+        while away := await pacer.wait(chat_id):
+            await clock.sleep(away.total_seconds())
         found.append(clock.now - 1000.0)
     return found
 
@@ -92,3 +93,18 @@ async def test_quiet_chats_are_forgotten_and_busy_ones_keep_their_pace() -> None
 
 def test_a_poll_is_dead_after_two_poll_timeouts_and_a_slack() -> None:
     assert Timing(poll_timeout=10, poll_slack=5).poll_deadline == 25
+
+
+async def test_a_turn_that_is_far_away_is_named_and_not_waited_for() -> None:
+    clock = WaitingClock()
+    pacer = Pacer(clock=clock, sleep=clock.sleep)
+    for _ in range(20):
+        await pacer.wait(-4001)
+    before = clock.now
+
+    away = await pacer.wait(-4001)
+
+    assert away is not None
+    assert 30 < away.total_seconds() <= 60
+    assert clock.now == before
+    assert await pacer.wait(-4001) == away

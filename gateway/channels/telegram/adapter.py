@@ -75,7 +75,7 @@ class TelegramChannel:
             place = Place.parse(target.address)
         except ValueError:
             return Rejected(reason="not an address on Telegram", chat_gone=True)
-        return await self._connection().sender.send(place, body, is_silent=target.is_silent)
+        return await self._connection().sender.send(place, body)
 
     async def show_typing(self, target: Target) -> None:
         await self._connection().client.show_typing(Place.parse(target.address))

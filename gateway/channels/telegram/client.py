@@ -106,7 +106,7 @@ class BotClient:
         async with asyncio.timeout(self._timing.poll_deadline):
             await self._bot.delete_webhook(drop_pending_updates=False)
 
-    async def send(self, place: Place, body: RichText, *, is_silent: bool) -> str:
+    async def send(self, place: Place, body: RichText) -> str:
         """Send one message and return its id. Raises TimeoutError past the send deadline."""
         async with asyncio.timeout(self._timing.send_deadline):
             message = await self._bot.send_message(
@@ -114,7 +114,6 @@ class BotClient:
                 body.text,
                 entities=[_message_entity(entity) for entity in body.entities],
                 message_thread_id=place.thread_id,
-                disable_notification=is_silent,
                 link_preview_options=LinkPreviewOptions(is_disabled=True),
             )
         return str(message.message_id)

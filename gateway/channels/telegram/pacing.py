@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 # The limits that Telegram's bot FAQ names: one message a second in a chat with short bursts
@@ -13,6 +14,8 @@ _CHAT: Final = (3, 3.0)
 _GROUP: Final = (20, 60.0)
 _OVERALL: Final = (30, 1.0)
 
+# A sender that waits longer looks like one that got no answer.
+_LONGEST_WAIT = 30.0
 _IDLE_AFTER = 60.0
 _REMEMBERED_CHATS = 1000
 
@@ -78,10 +81,20 @@ class Pacer:
         self._overall = _Window(*_OVERALL)
         self._chats: dict[int, tuple[_Window, ...]] = {}
 
-    async def wait(self, chat_id: int) -> None:
-        """Return when one message may go to this chat; a waiting chat holds back no other."""
-        await self._wait_for(self._windows(chat_id))
+    async def wait(self, chat_id: int) -> timedelta | None:
+        """Return None when one message may go to this chat; a waiting chat holds back no other.
+
+        When its turn is more than half a minute away, it is not waited for: returns how long to
+        stay away, and the turn is not taken.
+        """
+        windows = self._windows(chat_id)
+        now = self._clock()
+        away = max(window.next_slot(now) for window in windows) - now
+        if away > _LONGEST_WAIT:
+            return timedelta(seconds=away)
+        await self._wait_for(windows)
         await self._wait_for((self._overall,))
+        return None
 
     async def _wait_for(self, windows: tuple[_Window, ...]) -> None:
         now = self._clock()

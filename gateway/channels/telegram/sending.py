@@ -11,7 +11,7 @@ from gateway.channels.telegram.pacing import Pacer
 from gateway.channels.telegram.place import Place
 from gateway.channels.telegram.polling import REFUSED_BOT, Report
 from gateway.domain.chunking import RichText
-from gateway.domain.delivery import SendOutcome, Sent
+from gateway.domain.delivery import NotSent, NotSentReason, SendOutcome, Sent
 
 log = logging.getLogger(__name__)
 
@@ -28,23 +28,25 @@ class Sender:
         self._pacer = pacer
         self._report = report
 
-    async def send(self, place: Place, body: RichText, *, is_silent: bool) -> SendOutcome:
+    async def send(self, place: Place, body: RichText) -> SendOutcome:
         """Send `body` and say what became of it.
 
         A second request is made in one case alone, in which the first has certainly sent nothing:
         the topic is gone, so the text goes to the group with a word on where it belonged.
         """
         try:
-            return await self._attempt(place, body, is_silent=is_silent)
+            return await self._attempt(place, body)
         except _TopicGoneError:
             log.warning("telegram_topic_gone", extra={"thread_id": place.thread_id})
         body = body.prefixed(f"(for topic {place.thread_id}, which is gone) ")
-        return await self._attempt(place.without_topic(), body, is_silent=is_silent)
+        return await self._attempt(place.without_topic(), body)
 
-    async def _attempt(self, place: Place, body: RichText, *, is_silent: bool) -> SendOutcome:
-        await self._pacer.wait(place.chat_id)
+    async def _attempt(self, place: Place, body: RichText) -> SendOutcome:
+        away = await self._pacer.wait(place.chat_id)
+        if away is not None:
+            return NotSent(reason=NotSentReason.RATE_LIMITED, retry_after=away)
         try:
-            message_id = await self._client.send(place, body, is_silent=is_silent)
+            message_id = await self._client.send(place, body)
         except (TelegramError, TimeoutError) as error:
             if place.thread_id is not None and is_topic_gone(error):
                 raise _TopicGoneError from error
