@@ -33,7 +33,7 @@ run: $(RUN_READY)  ## start the gateway, with ARGS if given
 	@exec $(PY) -m gateway $(ARGS)
 
 test: $(DEV_READY)  ## run the tests, with ARGS for pytest if given
-	@$(PY) -m $(PYTEST) $(ARGS)
+	@$(PY) -m $(PYTEST) -n auto $(ARGS)
 
 check: $(DEV_READY)  ## format, lint, types, import contracts, tests with branch coverage
 	@$(PY) -m ruff format --check .
@@ -41,7 +41,7 @@ check: $(DEV_READY)  ## format, lint, types, import contracts, tests with branch
 	@$(PY) -m mypy
 	@$(PY) -c 'from importlinter.cli import lint_imports_command as main; main()'
 	@$(PY) -m coverage erase
-	@$(MAKE) --no-print-directory test PYTEST="coverage run -m pytest -n auto"
+	@$(MAKE) --no-print-directory test PYTEST="coverage run -m pytest"
 	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report --fail-under=$(COVERAGE_MIN)
 

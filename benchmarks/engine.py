@@ -176,7 +176,12 @@ async def engine_running(folder: Path, chats: Iterable[int]) -> AsyncIterator[En
         tools,
         clock,
         (typing, owner),
-        RouterRules(owner_id="bench", timezone="Europe/Berlin", cuts=cuts),
+        RouterRules(
+            owner_id="bench",
+            timezone="Europe/Berlin",
+            cuts=cuts,
+            admits=access.admits_chat,
+        ),
     )
     outbox = Outbox(
         database,
@@ -195,6 +200,8 @@ async def engine_running(folder: Path, chats: Iterable[int]) -> AsyncIterator[En
         say=_say_nothing,
     )
     try:
+        await router.look([channel.name])
+        await outbox.look([channel.name])
         yield Engine(Intake(database, access, clock, owner, rules), host, channel)
     finally:
         patience = Patience()

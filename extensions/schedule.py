@@ -1,7 +1,7 @@
 """The reminder tool: create, list and cancel, answered from the committed row."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
@@ -18,11 +18,11 @@ from gateway.domain.job import (
     Tier,
     one_line,
 )
-from gateway.domain.message import ChatKey
 from gateway.domain.richtext import sanitize
 from gateway.domain.schedule import At, local_time
 from gateway.domain.tool import NOTHING_SET, Extension, Tool, ToolContext, ToolResult
 from gateway.domain.when import UnclearReason, Understood, parse_when
+from gateway.store.chats import Admits
 from gateway.store.database import Database, Transaction
 from gateway.store.jobs import JobLimit, cancel_job, create_job, list_jobs
 from gateway.store.toolcalls import run_once
@@ -50,9 +50,6 @@ _LIMITS: Mapping[JobLimit, str] = {
 
 _LARGEST_ID = 2**63 - 1
 _SHOWN = 200
-
-Admits = Callable[[Connection, ChatKey], bool]
-
 
 _Words = Annotated[str, AfterValidator(sanitize)]
 
@@ -86,9 +83,14 @@ class ScheduleTool:
         self._admits = admits
 
     async def call(self, context: ToolContext, arguments: BaseModel) -> ToolResult:
-        """Do one call, once for each identical call of a turn however often it is run."""
+        """Do one call, once for each identical call of a turn however often it is run.
+
+        A list changes nothing, and says each time what is stored then.
+        """
         if not isinstance(arguments, ScheduleArguments):
             raise TypeError(f"expected ScheduleArguments, got {type(arguments).__name__}")
+        if arguments.action == "list":
+            return await self._database.read(_list, context)
         return await self._database.write(
             run_once, context, NAME, lambda tx: self._run(tx, context, arguments)
         )
@@ -96,13 +98,9 @@ class ScheduleTool:
     def _run(
         self, tx: Transaction, context: ToolContext, arguments: ScheduleArguments
     ) -> ToolResult:
-        match arguments.action:
-            case "list":
-                return _list(tx, context)
-            case "create":
-                return self._create(tx, context, arguments)
-            case "cancel":
-                return _cancel(tx, context, arguments)
+        if arguments.action == "create":
+            return self._create(tx, context, arguments)
+        return self._cancel(tx, context, arguments)
 
     def _create(
         self, tx: Transaction, context: ToolContext, arguments: ScheduleArguments
@@ -137,6 +135,21 @@ class ScheduleTool:
         note = f" ({slot.note})" if slot.note else ""
         return ToolResult(ok=True, text=f"{head}: {line}{note}", line=line, is_create=True)
 
+    def _cancel(
+        self, tx: Transaction, context: ToolContext, arguments: ScheduleArguments
+    ) -> ToolResult:
+        if context.tier is not Tier.MUTATE:
+            return ToolResult(ok=False, text="A scheduled turn cannot cancel reminders.")
+        if not self._admits(tx.connection, context.chat):
+            return ToolResult(ok=False, text="This chat is not allowed any more.")
+        if arguments.id is None:
+            return ToolResult(ok=False, text="id is missing: the number of the reminder to cancel.")
+        cancelled = cancel_job(tx, context.chat, arguments.id, now=context.now)
+        if cancelled is None:
+            return ToolResult(ok=False, text=f"There is no open reminder #{arguments.id}.")
+        told = cancelled.told(context.now)
+        return ToolResult(ok=True, text=told, line=told)
+
 
 def make_extension(database: Database, admits: Admits) -> Extension:
     """The extension, working on this store."""
@@ -150,26 +163,12 @@ def make_extension(database: Database, admits: Admits) -> Extension:
     return Extension(name=NAME, tools=(tool,), prompt=PROMPT)
 
 
-def _list(tx: Transaction, context: ToolContext) -> ToolResult:
-    jobs = list_jobs(tx.connection, context.chat)
+def _list(connection: Connection, context: ToolContext) -> ToolResult:
+    jobs = list_jobs(connection, context.chat)
     if not jobs:
         return ToolResult(ok=True, text="You have no reminders.")
     text = "\n".join(job.listed(now=context.now) for job in jobs)
     return ToolResult(ok=True, text=text)
-
-
-def _cancel(tx: Transaction, context: ToolContext, arguments: ScheduleArguments) -> ToolResult:
-    if context.tier is not Tier.MUTATE:
-        return ToolResult(ok=False, text="A scheduled turn cannot cancel reminders.")
-    if arguments.id is None:
-        return ToolResult(ok=False, text="id is missing: the number of the reminder to cancel.")
-    cancelled = cancel_job(tx, context.chat, arguments.id, now=context.now)
-    if cancelled is None:
-        return ToolResult(ok=False, text=f"There is no open reminder #{arguments.id}.")
-    line = f"Cancelled: {cancelled.job.line(now=context.now)}"
-    late = "\nIts text was on its way already, so it may still arrive."
-    text = line + late if cancelled.is_on_its_way else line
-    return ToolResult(ok=True, text=text, line=line)
 
 
 def _resolve(context: ToolContext, arguments: ScheduleArguments) -> Understood | str:

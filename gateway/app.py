@@ -30,6 +30,7 @@ from gateway.store.opening import (
     restore_newest,
     set_aside,
 )
+from gateway.store.removal import pause_not_allowed
 from gateway.store.sending import SendRules, recover_sends
 from gateway.store.turns import Notice, recover_turns
 
@@ -117,9 +118,10 @@ class _Late:
         """Do what a committed command asks of running sessions."""
         if self.backstage is None:
             return  # no worker was started yet, so there is nothing to abort
-        await self.backstage.router.abort(done.abort)
+        # First, since it dooms the session that is lent out, and no later one.
         if done.begins_session:
             await self.backstage.pool.evict(chat)
+        await self.backstage.router.abort(done.abort)
 
 
 async def _run(gateway: Gateway, environ: Mapping[str, str]) -> None:
@@ -140,7 +142,10 @@ async def _run(gateway: Gateway, environ: Mapping[str, str]) -> None:
         await asyncio.sleep(_HEAD_START)
         wiring = await asyncio.to_thread(importlib.import_module, "gateway.wiring")
         async with wiring.backstage_running(gateway, intake, environ, late.meet):
-            await _until_stopped(gateway, channels)
+            try:
+                await _until_stopped(gateway, channels)
+            finally:
+                await intake.close()
     finally:
         channels.cancel()
         await asyncio.gather(channels, return_exceptions=True)
@@ -190,7 +195,9 @@ def _saying(channels: Mapping[ChannelName, Channel]) -> Callable[[ChatKey, str],
 
 
 async def _recover(gateway: Gateway) -> None:
-    """Everything that ran or was on the wire when the last gateway ended was interrupted."""
+    """Everything that ran or was on the wire when the last gateway ended was interrupted; and who
+    was taken off the allowlist meanwhile is not served any more.
+    """
     now = gateway.clock.now()
     for name in gateway.served:
         cut = gateway.cuts[name]
@@ -205,6 +212,10 @@ async def _recover(gateway: Gateway) -> None:
         sends = await gateway.database.insist(recover_sends, (name,), rules, now=now)
         if turns or sends:
             log.warning("recovered", extra={"channel": name, "turns": turns, "sends": sends})
+    admits = gateway.access.admits_chat
+    paused = await gateway.database.insist(pause_not_allowed, gateway.served, admits, now=now)
+    if paused:
+        log.warning("chats_not_allowed", extra={"chats": paused})
 
 
 @contextlib.contextmanager

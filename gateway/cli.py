@@ -34,8 +34,16 @@ Records = list[dict[str, object]]
 
 
 @app.callback(invoke_without_command=True)
-def start(context: typer.Context) -> None:
+def start(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
+) -> None:
     """Without a command: the same as `gateway run`."""
+    if version:
+        from importlib.metadata import version as installed_version
+
+        typer.echo(installed_version("chat-gateway"))
+        raise typer.Exit
     if context.invoked_subcommand is None:
         run()
 
@@ -43,10 +51,14 @@ def start(context: typer.Context) -> None:
 @app.command()
 def run(
     restore: Annotated[
-        bool, typer.Option(help="Put the newest good copy in place of a damaged database.")
+        bool,
+        typer.Option("--restore", help="Put the newest good copy in place of a damaged database."),
     ] = False,
     start_empty: Annotated[
-        bool, typer.Option(help="Set a damaged database aside and begin with an empty one.")
+        bool,
+        typer.Option(
+            "--start-empty", help="Set a damaged database aside and begin with an empty one."
+        ),
     ] = False,
 ) -> None:
     """Run the gateway with all configured channels, until it is stopped."""
@@ -96,25 +108,28 @@ def status(as_json: AsJson = False) -> None:
 @app.command()
 def reminders(as_json: AsJson = False, limit: Limit = 50) -> None:
     """List reminders, newest first, in every state."""
+    from gateway.reports import write_reminders
     from gateway.store.listings import reminder_records
 
-    _list(lambda connection: reminder_records(connection, limit=limit), as_json=as_json)
+    _list(lambda c: reminder_records(c, limit=limit), write_reminders, as_json=as_json)
 
 
 @app.command()
 def turns(as_json: AsJson = False, limit: Limit = 50) -> None:
     """List turns, newest first, with what became of run and delivery."""
+    from gateway.reports import write_turns
     from gateway.store.listings import turn_records
 
-    _list(lambda connection: turn_records(connection, limit=limit), as_json=as_json)
+    _list(lambda c: turn_records(c, limit=limit), write_turns, as_json=as_json)
 
 
 @app.command()
 def deliveries(as_json: AsJson = False, limit: Limit = 50) -> None:
     """List deliveries, newest first, with their chunks."""
+    from gateway.reports import write_deliveries
     from gateway.store.listings import delivery_records
 
-    _list(lambda connection: delivery_records(connection, limit=limit), as_json=as_json)
+    _list(lambda c: delivery_records(c, limit=limit), write_deliveries, as_json=as_json)
 
 
 @app.command()
@@ -189,11 +204,12 @@ def _serve(options: "Options") -> None:
     import asyncio
 
     from gateway.app import run_gateway
+    from gateway.front import opens_console
     from gateway.logs import configure_logging
 
     settings = _settings()
     level = settings.gateway_log_level
-    if options.is_chat and level == "INFO":
+    if opens_console(settings, options) and level == "INFO":
         level = "WARNING"  # the log shares the terminal with the conversation
     secrets = [
         secret.get_secret_value()
@@ -215,11 +231,14 @@ def _leave_on_signals() -> None:
         signal.signal(number, leave)
 
 
-def _list(query: Callable[["Connection"], Records], *, as_json: bool) -> None:
-    from gateway.reports import read_store, write_records
+def _list(
+    query: Callable[["Connection"], Records], write: Callable[[Records, str], str], *, as_json: bool
+) -> None:
+    from gateway.reports import read_store
 
-    records = read_store(_settings(), query)
-    _print(json.dumps(records) if as_json else write_records(records))
+    settings = _settings()
+    records = read_store(settings, query)
+    _print(json.dumps(records) if as_json else write(records, settings.gateway_timezone))
 
 
 def _confirm(question: str) -> bool:

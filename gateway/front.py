@@ -1,6 +1,7 @@
 """Builds what faces people: settings turned into channels, access and the open store."""
 
 import asyncio
+import shutil
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from gateway.engine.lanes import Patience
 from gateway.engine.owner import OwnerNotices
 from gateway.engine.supervisor import Supervisor, Unavailable
 from gateway.engine.typing import Typing
-from gateway.errors import NoChannelError
+from gateway.errors import NoChannelError, SettingsError
 from gateway.places import Places
 from gateway.settings import Settings
 from gateway.store.chats import list_paired, load_chat
@@ -98,13 +99,22 @@ def allowlist_of(settings: Settings) -> Allowlist:
     )
 
 
+def opens_console(settings: Settings, options: Options) -> bool:
+    """Whether the conversation is here: asked for, or nothing else is configured."""
+    if options.is_chat:
+        return True
+    is_configured = settings.telegram_bot_token is not None or settings.whatsapp_enabled
+    return not is_configured and sys.stdin.isatty()
+
+
 async def build_gateway(
     settings: Settings, options: Options, database: Database, token_holder: str | None
 ) -> Gateway:
     """Build everything that faces people; nothing is started yet.
 
-    Raises NoChannelError when nothing is configured.
+    Raises NoChannelError when nothing is configured, SettingsError for a host that is not there.
     """
+    _check_host_command(settings)
     pairing = (ChannelName.TELEGRAM,) if settings.telegram_pairing else ()
     access = Access(allowlist_of(settings), pairing=pairing)
     access.set_paired(await database.read(list_paired))
@@ -116,7 +126,7 @@ async def build_gateway(
         database=database, access=access, places=places, token_holder=token_holder, health=health
     )
     channels, unavailable = _build_channels(settings, options, seat)
-    cuts: dict[ChannelName, Cut] = dict.fromkeys(ChannelName, _plain_cut)
+    cuts: dict[ChannelName, Cut] = dict.fromkeys(ChannelName, plain_cut)
     cuts |= {name: channel.cut for name, channel in channels.items()}
     owner = await _build_owner(settings, database, clock, cuts)
     supervisor = Supervisor(channels, unavailable, owner)
@@ -138,6 +148,17 @@ async def build_gateway(
         supervisor=supervisor,
         began_at=datetime.now(UTC),
     )
+
+
+def _check_host_command(settings: Settings) -> None:
+    """Refuse to start with a host that is not installed, before anything is taken in."""
+    if settings.resolved_host_kind != "pi":
+        return
+    command = settings.host_command[0] if settings.host_command else "pi"
+    if shutil.which(command) is None:
+        raise SettingsError(
+            [f"HOST_COMMAND: {command} was not found; install it, or name it with its path"]
+        )
 
 
 async def _build_owner(
@@ -200,8 +221,7 @@ def _build_channels(
     if settings.whatsapp_enabled and not options.is_chat:
         reason = "not available yet in this version; unset WHATSAPP_ENABLED."
         unavailable.append(Unavailable(name=ChannelName.WHATSAPP, reason=reason))
-    wants_console = options.is_chat or not (channels or unavailable)
-    if wants_console and (options.is_chat or sys.stdin.isatty()):
+    if opens_console(settings, options):
         channels[ChannelName.CONSOLE] = _build_console(options, seat)
     if not channels and not unavailable:
         raise NoChannelError(NO_CHANNEL)
@@ -258,6 +278,6 @@ def _typing_through(
     return show
 
 
-def _plain_cut(text: str, *, is_markdown: bool) -> tuple[RichText, ...]:
+def plain_cut(text: str, *, is_markdown: bool) -> tuple[RichText, ...]:
     """For chats whose channel does not run here: what they are told waits as plain text."""
     return split(RichText.literal(text), TELEGRAM)

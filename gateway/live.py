@@ -1,33 +1,26 @@
-"""What a running gateway tells about itself, and the chores that it does now and then."""
+"""What a running gateway tells about itself, and what it can be asked to do."""
 
-import asyncio
 import logging
 import os
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gateway.channels.base import ChannelHealth
 from gateway.domain.message import ChannelName
 from gateway.domain.schedule import to_millis
 from gateway.engine.admin import Answer
-from gateway.engine.alarm import AlarmClock
 from gateway.engine.intake import Intake
 from gateway.engine.owner import Episode
-from gateway.errors import GatewayError
-from gateway.front import Gateway, layout_of
+from gateway.front import Gateway
 from gateway.store.chats import admit_pairing, find_pairing, revoke_pairing
 from gateway.store.listings import Counts, load_counts
-from gateway.store.opening import copy_database, list_copies
-from gateway.store.upkeep import purge
+from gateway.store.notices import welcome
+from gateway.store.removal import pause_not_allowed
 
 if TYPE_CHECKING:
     from gateway.wiring import Backstage
 
 log = logging.getLogger(__name__)
-
-_CHORE_PERIOD = timedelta(hours=1)
-_COPY_AGE = timedelta(days=1)
 
 
 class LiveAnswers:
@@ -74,6 +67,8 @@ class LiveAnswers:
             return {"found": False}
         await database.write(admit_pairing, pairing, now=now)
         await self._intake.reload_paired()
+        cut = self._gateway.cuts[pairing.channel]
+        await database.insist(welcome, pairing, cut, now=now)
         return {"found": True}
 
     async def _revoke(self, request: Mapping[str, object]) -> Mapping[str, object]:
@@ -81,6 +76,12 @@ class LiveAnswers:
         address = str(request.get("address", ""))
         found = await self._gateway.database.write(revoke_pairing, channel, address)
         await self._intake.reload_paired()
+        await self._gateway.database.insist(
+            pause_not_allowed,
+            self._gateway.served,
+            self._gateway.access.admits_chat,
+            now=self._gateway.clock.now(),
+        )
         return {"found": found}
 
 
@@ -123,33 +124,3 @@ def status_record(
             "failed": counts.failed_deliveries,
         },
     }
-
-
-def start_chores(gateway: Gateway, alarm: AlarmClock) -> None:
-    """Copy the database daily, and take away what ended long ago."""
-    layout = layout_of(gateway.settings)
-    kept = timedelta(days=gateway.settings.gateway_retention_days)
-
-    async def copy() -> None:
-        newest = next(iter(list_copies(layout)), None)
-        if newest is not None:
-            made = datetime.fromtimestamp(newest.stat().st_mtime, UTC)
-            if datetime.now(UTC) - made < _COPY_AGE:
-                return
-        try:
-            path = await asyncio.to_thread(copy_database, layout)
-        except GatewayError as error:
-            log.exception("copy_failed")
-            await gateway.owner.tell(Episode.DATABASE, f"The daily copy failed: {error}")
-            return
-        await gateway.owner.over(Episode.DATABASE)
-        log.info("database_copied", extra={"path": str(path)})
-
-    async def clean() -> None:
-        before = gateway.clock.now() - kept
-        while True:
-            if not await gateway.database.insist(purge, before=before):
-                return
-
-    alarm.every(_CHORE_PERIOD, copy, "copy")
-    alarm.every(_CHORE_PERIOD, clean, "clean")

@@ -5,13 +5,14 @@ import logging
 import re
 import sys
 import threading
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import TextIO
 from urllib.parse import quote
+
+from gateway.log_context import bound_ids
 
 QUIET_LOGGERS = ("alembic", "httpx", "httpcore", "telegram", "apscheduler", "uvicorn")
 
@@ -32,26 +33,6 @@ _BARE_VALUE = re.compile(r"[^\s\"'=]+")
 _STANDARD_ATTRIBUTES = frozenset(
     {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"}
 )
-
-_ids: ContextVar[Mapping[str, object]] = ContextVar("log_ids", default=MappingProxyType({}))
-
-
-@contextmanager
-def bind(
-    *,
-    chat: object = None,
-    turn: object = None,
-    run: object = None,
-    delivery: object = None,
-) -> Iterator[None]:
-    """Put these ids on every record that is logged within, also by tasks started there."""
-    given = {"chat": chat, "turn": turn, "run": run, "delivery": delivery}
-    known = {name: value for name, value in given.items() if value is not None}
-    token = _ids.set({**_ids.get(), **known})
-    try:
-        yield
-    finally:
-        _ids.reset(token)
 
 
 class Redactor:
@@ -119,7 +100,7 @@ class _Formatter(logging.Formatter):
             self._redact(name): value
             if isinstance(value, int | float | None)
             else self.clean(str(value), record)
-            for name, value in {**_ids.get(), **extra}.items()
+            for name, value in {**bound_ids(), **extra}.items()
         }
 
     def traceback(self, record: logging.LogRecord) -> str:

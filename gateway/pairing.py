@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from gateway.domain.message import ChannelName, ChatKey
 from gateway.engine.admin import ask_gateway
 from gateway.errors import GatewayError, SettingsError
-from gateway.front import layout_of
+from gateway.front import layout_of, plain_cut
 from gateway.places import Places
 from gateway.reports import read_store
 from gateway.settings import Settings
@@ -19,6 +19,7 @@ from gateway.store.chats import (
     revoke_pairing,
 )
 from gateway.store.database import Database
+from gateway.store.notices import welcome
 from gateway.store.opening import lock_data_directory, open_database
 
 Ask = Callable[[str], bool]
@@ -39,7 +40,9 @@ def admit(settings: Settings, code: str, *, ask: Ask | None) -> str:
         raise GatewayError("Nobody was let in.")
 
     async def write(database: Database) -> Mapping[str, object]:
-        await database.write(admit_pairing, pairing, now=datetime.now(UTC))
+        now = datetime.now(UTC)
+        await database.write(admit_pairing, pairing, now=now)
+        await database.write(welcome, pairing, plain_cut, now=now)
         return {"found": True}
 
     request = {"command": "pair", "code": pairing.code}

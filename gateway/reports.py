@@ -1,14 +1,17 @@
 """What the reading commands show, from the store alone: no lock is taken, nothing is made."""
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
+from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
+from gateway.domain.job import one_line
 from gateway.domain.message import ChannelName
+from gateway.domain.schedule import from_millis
 from gateway.front import layout_of
 from gateway.live import status_record
 from gateway.settings import Settings
@@ -19,6 +22,8 @@ from gateway.store.opening import check_database
 T = TypeVar("T")
 
 Record = Mapping[str, object]
+
+_SHOWN_TEXT = 100
 
 _EMPTY = Counts(
     queued=0,
@@ -95,9 +100,67 @@ def write_status(record: Record) -> str:
     return "\n".join([*lines, *(f"{name}: {_fields(record[name])}" for name in sections)])
 
 
-def write_records(records: list[dict[str, object]]) -> str:
-    """A list for people, one line each."""
-    return "\n".join(_fields(record) for record in records) if records else "There is nothing."
+def write_reminders(records: Sequence[Record], timezone: str) -> str:
+    """The reminders for people, one line each, in their own zones."""
+    lines = []
+    for record in records:
+        zone = str(record["timezone"])
+        slot = record["next_slot_at"] or record["last_slot_at"] or _planned(record["schedule"])
+        text = one_line(str(record["text"]), limit=_SHOWN_TEXT)
+        when = _when(slot, zone)
+        lines.append(
+            f"#{record['id']} {when} ({zone}): {text} [{record['state']}] {record['chat_key']}"
+        )
+    return _listed(lines)
+
+
+def write_turns(records: Sequence[Record], timezone: str) -> str:
+    """The turns for people: what became of each, its runs and its delivery."""
+    lines = []
+    for record in records:
+        runs = record["runs"]
+        tries = "; ".join(_run_words(run) for run in runs) if isinstance(runs, list) else ""
+        delivery = f"; delivery {record['delivery_id']} {record['delivery_state']}"
+        job = f" for #{record['job_id']}" if record["job_id"] else ""
+        lines.append(
+            f"{record['id']} {record['chat_key']} {record['trigger']}{job}: "
+            f"{record['state']}{_because(record['reason'])}"
+            f"{f'; {tries}' if tries else ''}{delivery if record['delivery_id'] else ''}"
+        )
+    return _listed(lines)
+
+
+def write_deliveries(records: Sequence[Record], timezone: str) -> str:
+    """The deliveries for people: when, where, what kind, and what became of it."""
+    lines = []
+    for record in records:
+        chunks = record["chunks"]
+        count = len(chunks) if isinstance(chunks, list) else 0
+        parts = f", {count} parts" if count > 1 else ""
+        lines.append(
+            f"{record['id']} {_when(record['created_at'], timezone)} {record['chat_key']} "
+            f"{record['kind']}: {record['state']}{_because(record['reason'])}"
+            f" ({record['attempts']} sends{parts})"
+        )
+    return _listed(lines)
+
+
+def _listed(lines: list[str]) -> str:
+    return "\n".join(lines) if lines else "There is nothing."
+
+
+def _run_words(run: Record) -> str:
+    model = f" on {run['model']}" if run["model"] else ""
+    error = f": {one_line(str(run['error']), limit=_SHOWN_TEXT)}" if run["error"] else ""
+    return f"run {run['id']}{model} {run['state']}{_because(run['reason'])}{error}"
+
+
+def _because(reason: object) -> str:
+    return f" ({reason})" if reason else ""
+
+
+def _planned(schedule: object) -> object:
+    return schedule.get("at") if isinstance(schedule, Mapping) else None
 
 
 def _fields(record: object) -> str:
@@ -111,7 +174,9 @@ def _fields(record: object) -> str:
     return ", ".join(f"{key} {value}" for key, value in shown.items())
 
 
-def _when(millis: object) -> str:
+def _when(millis: object, timezone: str | None = None) -> str:
     if not isinstance(millis, int):
-        return str(millis)
-    return datetime.fromtimestamp(millis / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        return "-"
+    moment = from_millis(millis)
+    zone = ZoneInfo(timezone) if timezone else None
+    return moment.astimezone(zone).strftime("%a %d %b %Y %H:%M:%S")

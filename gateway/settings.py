@@ -12,7 +12,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from gateway import settings_values as read
 from gateway.env_file import EnvFile, find_env_file, is_our_key, read_env_file
 from gateway.errors import SettingsError
-from gateway.settings_checks import contradictions
+from gateway.settings_checks import contradictions, doubts
 
 ENV_FILE_KEY = "GATEWAY_ENV_FILE"
 
@@ -139,24 +139,27 @@ class Settings(BaseSettings):
         "https://api.telegram.org", "Bot API server; a local one works."
     )
 
-    whatsapp_enabled: Flag = _setting(False, "Connect to WhatsApp.")
+    whatsapp_enabled: Flag = _setting(False, "Connect to WhatsApp (not available yet).")
     whatsapp_allowlist: Annotated[tuple[str, ...], _from_text(read.read_whatsapp_ids)] = _setting(
         (),
         "Phone numbers with country code, LIDs (123@lid) and group ids (123@g.us) that may talk"
-        " to the bot, separated by commas. Empty = nobody.",
+        " to the bot, separated by commas. Empty = nobody. (Not available yet.)",
         example="+4915112345678",
     )
     whatsapp_proxy_url: Annotated[SecretStr | None, _from_text(read.read_proxy_url)] = _setting(
-        None, "Proxy for WhatsApp (http, https or socks5).", example="socks5://127.0.0.1:1080"
+        None,
+        "Proxy for WhatsApp (http, https or socks5; not available yet).",
+        example="socks5://127.0.0.1:1080",
     )
     whatsapp_min_interval: Duration = _setting(
-        timedelta(seconds=1), "Shortest time between two messages sent to one chat."
+        timedelta(seconds=1),
+        "Shortest time between two messages to one chat on WhatsApp (not available yet).",
     )
 
     host_kind: Annotated[HostChoice, _one_of(HostChoice)] = _setting(
         "auto",
         "What answers: offline (no model), builtin (any OpenAI-compatible endpoint, or Anthropic),"
-        " pi, acp, or auto: builtin if MODEL_NAME is set, else offline.",
+        " pi, acp (not available yet), or auto: builtin if MODEL_NAME is set, else offline.",
     )
     host_command: Annotated[tuple[str, ...] | None, _from_text(read.read_command)] = _setting(
         None,
@@ -179,13 +182,14 @@ class Settings(BaseSettings):
     host_tools: Annotated[HostTools, _one_of(HostTools)] = _setting(
         "none",
         "The host's own tools: none, read (read, list, search), or all (write and shell, too)."
-        " Others than none need HOST_SANDBOX or HOST_TOOLS_UNSANDBOXED.",
+        " Others than none are not available yet.",
     )
     host_tools_unsandboxed: Flag = _setting(
-        False, "Allow HOST_TOOLS with all the rights of the gateway's own account."
+        False,
+        "Allow HOST_TOOLS with all the rights of the gateway's own account (not available yet).",
     )
     host_sandbox: Annotated[HostSandbox, _one_of(HostSandbox)] = _setting(
-        "none", "What confines the host's tools: none or bubblewrap."
+        "none", "What confines the host's tools: none or bubblewrap (not available yet)."
     )
     host_prompt_file: Annotated[Path | None, _from_text(read.read_file)] = _setting(
         None, "Text file with a persona, added to the prompt.", example="persona.md"
@@ -213,17 +217,17 @@ class Settings(BaseSettings):
     heartbeat_interval: Duration = _setting(
         timedelta(minutes=30),
         "Silence in a chat after which the model is asked whether it has something to say;"
-        " 0 = never.",
+        " 0 = never. (Not available yet.)",
     )
     heartbeat_quiet_hours: Annotated[tuple[time, time], _from_text(read.read_quiet_hours)] = (
         _setting(
             (time(22), time(8)),
-            "Hours without heartbeats, in the zone of the chat.",
+            "Hours without heartbeats, in the zone of the chat (not available yet).",
             shown="22:00-08:00",
         )
     )
     heartbeat_daily_cap: Annotated[int, _number(0, 1000)] = _setting(
-        3, "Most heartbeats a chat and day."
+        3, "Most heartbeats a chat and day (not available yet)."
     )
 
     delivery_expiry: PositiveDuration = _setting(
@@ -293,7 +297,7 @@ def load_settings(environ: Mapping[str, str], *, cwd: Path) -> Settings:
         raise SettingsError(problems)
     if "gateway_timezone" not in texts and system_timezone() is None:
         warnings.append("This machine's time zone is not known, UTC is used. Set GATEWAY_TIMEZONE.")
-    settings._warnings = tuple(warnings)
+    settings._warnings = (*warnings, *doubts(settings))
     settings._env_file = file.path
     return settings
 

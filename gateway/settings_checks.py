@@ -30,6 +30,16 @@ def _host_can_start(settings: Settings) -> str | None:
     return "HOST_COMMAND: HOST_KIND=pi needs it or MODEL_NAME; set one of them"
 
 
+def doubts(settings: Settings) -> Iterator[str]:
+    """What will hardly work, although it might."""
+    has_way = settings.model_base_url or settings.model_api_key
+    if settings.resolved_host_kind == "builtin" and not has_way:
+        yield (
+            f"MODEL_API_KEY: {settings.model_provider} needs one;"
+            " set it, or MODEL_BASE_URL for a model server of your own"
+        )
+
+
 def _builtin_knows_provider(settings: Settings) -> str | None:
     if settings.resolved_host_kind != "builtin":
         return None

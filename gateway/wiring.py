@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
 from extensions.schedule import make_extension
+from gateway.chores import Chores
 from gateway.engine.admin import AdminServer
 from gateway.engine.alarm import AlarmClock
 from gateway.engine.intake import Intake
@@ -21,7 +22,7 @@ from gateway.hosts.launch import ModelAccess, builtin_launch, pi_launch
 from gateway.hosts.ledger import ProcessLedger
 from gateway.hosts.pi import RpcHost
 from gateway.hosts.pool import HostPool, PoolLimits
-from gateway.live import LiveAnswers, start_chores
+from gateway.live import LiveAnswers
 from gateway.places import Places
 from gateway.settings import Settings
 from gateway.store.firing import FireRules
@@ -93,7 +94,7 @@ async def _tools_served(tools: ToolServer, places: Places) -> AsyncIterator[None
 @contextlib.asynccontextmanager
 async def _jobs_fired(gateway: Gateway, backstage: Backstage) -> AsyncIterator[None]:
     backstage.alarm.start()
-    start_chores(gateway, backstage.alarm)
+    Chores(gateway).start(backstage.alarm)
     scheduling = asyncio.create_task(backstage.scheduler.run(), name="scheduler")
     try:
         yield
@@ -162,6 +163,7 @@ def _build_router(gateway: Gateway, pool: HostPool, tools: ToolServer) -> Router
         owner_id=f"{os.uname().nodename}:{os.getpid()}",
         timezone=gateway.settings.gateway_timezone,
         cuts=gateway.cuts,
+        admits=gateway.access.admits_chat,
     )
     notices = (gateway.typing, gateway.owner)
     return Router(gateway.database, pool, tools, gateway.clock, notices, rules)

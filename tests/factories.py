@@ -163,7 +163,7 @@ async def queued_turn(
 
 async def claimed(store: Database, *, chat: ChatKey = CHAT, now: datetime = NOW) -> Claim:
     """The chat's head turn, running."""
-    claim = await store.write(claim_turn, chat, owner="test", now=now)
+    claim = await store.write(claim_turn, chat, owner="test", admits=Door().admits, now=now)
     assert claim is not None
     return claim
 

@@ -13,6 +13,8 @@ from rich.text import Text
 
 from gateway.domain.chunking import EntityKind, RichText
 
+GREETING = "Say something, like: remind me in 20 minutes to call mum. Ctrl-D leaves."
+
 _TYPING_SHOWN = 5.0
 
 _STYLES: dict[EntityKind, str] = {
@@ -40,9 +42,13 @@ class TerminalSurface:
             history=FileHistory(str(history)), bottom_toolbar=self._toolbar
         )
         self._typing_until = 0.0
+        self._has_greeted = False
 
     async def read_line(self) -> str | None:
         """The next line; None after Ctrl-D or Ctrl-C."""
+        if not self._has_greeted:
+            self._has_greeted = True
+            Console(highlight=False).print(GREETING, style="dim", end="\n\n")
         try:
             with patch_stdout(raw=True):
                 return await self._session.prompt_async("you> ")

@@ -16,8 +16,6 @@ JobId = NewType("JobId", int)
 MAX_OPEN_JOBS = 50
 MAX_CREATES_PER_MINUTE = 10
 MAX_TEXT_BYTES = 32 * 1024
-PAST_TOLERANCE = timedelta(seconds=60)
-"""A one-shot this little in the past is due at once; an older one is refused."""
 
 LATE_AFTER = timedelta(minutes=2)
 """A reminder sent later than this after its slot says when it was due."""
@@ -101,7 +99,7 @@ class Job:
             case JobState.ACTIVE:
                 state = "" if self.next_slot_at is not None else " (on its way)"
             case JobState.FAILED:
-                state = " (did not reach you)"
+                state = " (may not have reached you)"
             case _:
                 state = f" ({self.state})"
         return self.line(now=now) + state

@@ -98,7 +98,6 @@ class Message:
     quoted: str | None
     attachments: tuple[Attachment, ...]
     sent_at: datetime
-    received_at: datetime
     is_part: bool
 
 

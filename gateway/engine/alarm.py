@@ -45,6 +45,11 @@ class AlarmClock:
             replace_existing=True,
         )
 
+    @property
+    def chores(self) -> list[str]:
+        """The names of the chores that it calls for."""
+        return sorted(job.id for job in self._scheduler.get_jobs() if job.id != _ALARM)
+
     def stop(self) -> None:
         """Stop ticking; chores in progress are not waited for."""
         if self._scheduler.running:

@@ -116,10 +116,7 @@ def _cancel_one(tx: Transaction, number: int, asking: Asking) -> str:
     cancelled = cancel_job(tx, asking.chat, number, now=asking.now)
     if cancelled is None:
         return f"There is no open reminder #{number}. /reminders lists them."
-    line = f"Cancelled: {cancelled.job.line(now=asking.now)}"
-    if cancelled.is_on_its_way:
-        line += "\nIts text was on its way already, so it may still arrive."
-    return line
+    return cancelled.told(asking.now)
 
 
 def _status(tx: Transaction, argument: str, asking: Asking) -> Done:

@@ -1,7 +1,7 @@
 """Admits what channels bring into the store, before the platform is told that it arrived."""
 
 import logging
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -24,9 +24,13 @@ from gateway.domain.message import (
 )
 from gateway.engine import texts
 from gateway.engine.access import Access
+from gateway.engine.background import Background
 from gateway.engine.clock import Clock
 from gateway.engine.commands import Command, Done, asking_of, parse_command, run_command
+from gateway.engine.loops import LoopBreaker, is_at_once
 from gateway.engine.owner import Episode, OwnerNotices
+from gateway.errors import CorruptDatabaseError, StoreBusyError
+from gateway.log_context import bind
 from gateway.store.chats import (
     chat_addresses,
     ensure_chat,
@@ -37,7 +41,7 @@ from gateway.store.chats import (
     set_reachable,
 )
 from gateway.store.database import Database, Transaction
-from gateway.store.deliveries import Cut, NewDelivery, store_delivery
+from gateway.store.deliveries import Cut, store_text
 from gateway.store.messages import (
     admit_message,
     edit_message,
@@ -51,19 +55,25 @@ log = logging.getLogger(__name__)
 
 _STRANGER_LOG_EVERY = timedelta(hours=1)
 _REMEMBERED = 1000
-_LOOP_WINDOW = timedelta(seconds=90)
-_LOOP_MESSAGES = 6
-_LOOP_ANSWER = timedelta(seconds=2)
-_WHOLE_SECOND = timedelta(seconds=1)
 _MEDIA_QUIET = timedelta(seconds=10)
 
-_Followed = tuple[Done, ChatKey]
-"""What is to be done after a commit, and the stored key of the chat that it is about."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stored:
+    """A message that was stored just now: how, and what a command asks for after the commit."""
+
+    chat: ChatKey
+    is_talk: bool = False
+    done: Done | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeRules:
-    """What intake needs besides its partners."""
+    """What intake needs besides its partners.
+
+    `follow` does what a command asks of running sessions, and `say` writes to a stranger. Both may
+    take long, so nobody waits for them.
+    """
 
     timezone: str
     host: str
@@ -74,7 +84,7 @@ class IntakeRules:
 
 
 class Intake:
-    """The one door. What it returns from is stored; what it raises on is not acknowledged."""
+    """The one door. What it returns from is dealt with; what it raises on is handed over again."""
 
     def __init__(
         self,
@@ -90,14 +100,31 @@ class Intake:
         self._owner = owner
         self._rules = rules
         self._strangers: OrderedDict[str, datetime] = OrderedDict()
-        self._quick: OrderedDict[tuple[ChatKey, str], deque[datetime]] = OrderedDict()
-        self._looping: set[ChatKey] = set()
+        self._loops = LoopBreaker()
+        self._background = Background()
 
     async def receive(self, inbound: Inbound) -> bool:
-        """Store one inbound thing; raises StoreError when that failed.
+        """Store one inbound thing.
 
-        False = it is from somebody who is not let in, and nothing may go out to them.
+        False = it is from somebody who is not let in, and nothing may go out to them. Raises
+        StoreBusyError or CorruptDatabaseError when it is not stored and has to be handed over
+        again. Whatever else goes wrong would do so again: it is logged, and its sender told.
         """
+        chat = None if isinstance(inbound, Move) else inbound.chat
+        with bind(chat=chat):
+            try:
+                return await self._receive(inbound)
+            except (StoreBusyError, CorruptDatabaseError):
+                raise
+            except Exception:
+                log.exception("inbound_failed", extra=_naming(inbound))
+            return not isinstance(inbound, NewMessage) or await self._receive_failed(inbound)
+
+    async def close(self) -> None:
+        """Give up what goes on after messages that were stored."""
+        await self._background.close()
+
+    async def _receive(self, inbound: Inbound) -> bool:
         match inbound:
             case NewMessage():
                 return await self._receive_message(inbound)
@@ -135,29 +162,64 @@ class Intake:
         move_chat(tx, move.channel, move.old_address, move.new_address, now=now)
 
     async def _receive_message(self, message: NewMessage) -> bool:
-        message = replace(
-            message,
-            text=sanitize(message.text),
-            sender_name=sanitize(message.sender_name),
-            quoted=None if message.quoted is None else sanitize(message.quoted),
-        )
+        message = _sanitized(message)
         if not await self._is_admitted(message):
             await self._refuse(message)
             return False
         if message.is_group and not message.is_addressed and not await self._continues(message):
             return True
-        command = await self._database.write(self._store, message)
-        if command is not None:
-            await self._rules.follow(*command)
-        if message.chat in self._looping:
-            await self._owner.tell(Episode.LOOP, texts.LOOP_STOPPED.format(message.chat))
-        elif not self._looping:
-            await self._owner.over(Episode.LOOP)
-        log.info(
-            "message_received",
-            extra={"chat": str(message.chat), "characters": len(message.text)},
-        )
+        at_once = await self._is_at_once(message)
+        sender = (message.chat, message.sender_id)
+        is_loop = at_once and self._loops.is_one_too_many(sender, now=self._clock.now())
+        stored = await self._database.write(self._store, message, is_loop=is_loop)
+        if stored is None:
+            return True
+        log.info("message_received", extra={"characters": len(message.text)})
+        self._follow(stored)
+        if stored.is_talk:
+            now = self._clock.now()
+            self._loops.note(sender, at_once=at_once, is_loop=is_loop, now=now)
+            await self._tell_of_loops(message.chat, is_loop=is_loop, now=now)
         return True
+
+    def _follow(self, stored: _Stored) -> None:
+        chat, done = stored.chat, stored.done
+        if done is not None and (done.abort or done.begins_session):
+            self._background.start(f"follow:{chat}", lambda: self._rules.follow(done, chat))
+
+    async def _receive_failed(self, message: NewMessage) -> bool:
+        """Keep a message that nothing can be made of, so that it does not stop all others."""
+        is_admitted = False
+        try:
+            message = _sanitized(message)
+            is_admitted = await self._is_admitted(message)
+            if is_admitted and (message.is_addressed or not message.is_group):
+                await self._database.write(self._set_aside_failed, message)
+        except (StoreBusyError, CorruptDatabaseError):
+            raise
+        except Exception:
+            log.exception("message_lost", extra=_naming(message))
+        return is_admitted
+
+    def _set_aside_failed(self, tx: Transaction, message: NewMessage) -> None:
+        now = self._clock.now()
+        recorded = record_message(tx, message, now=now, reason="failed")
+        if recorded is None:
+            return
+        cut = self._rules.cuts[recorded.chat.channel]
+        store_text(tx, recorded.chat, DeliveryKind.NOTICE, texts.NOT_TAKEN, cut, now=now)
+
+    async def _is_at_once(self, message: NewMessage) -> bool:
+        """Whether it follows our last message at once, where machines may talk to us."""
+        if not message.is_group and message.chat.channel is not ChannelName.WHATSAPP:
+            return False
+        return is_at_once(message.sent_at, await self._database.read(_last_sent, message.chat))
+
+    async def _tell_of_loops(self, chat: ChatKey, *, is_loop: bool, now: datetime) -> None:
+        if is_loop:
+            await self._owner.tell(Episode.LOOP, texts.LOOP_STOPPED.format(chat))
+        elif not self._loops.is_any_looping(now=now):
+            await self._owner.over(Episode.LOOP)
 
     async def _continues(self, message: NewMessage) -> bool:
         """Whether it is a further part of a long text that began with the bot's name."""
@@ -165,26 +227,35 @@ class Intake:
             is_continued, message.chat, message.sender_id, now=self._clock.now()
         )
 
-    def _store(self, tx: Transaction, message: NewMessage) -> _Followed | None:
-        """T1 or T1c, whichever the message asks for. Runs whole in the writer."""
+    def _store(self, tx: Transaction, message: NewMessage, *, is_loop: bool) -> _Stored | None:
+        """T1 or T1c, whichever the message asks for; None = it was stored before.
+
+        Runs whole in the writer.
+        """
         now = self._clock.now()
         if message.kind is MessageKind.BUTTON:
             return self._answer(tx, message, "command", lambda chat: Done(text=texts.STALE_BUTTON))
         if now - message.sent_at > self._rules.max_age:
-            self._set_aside(tx, message, now=now)
-            return None
+            return self._set_aside(tx, message, now=now)
         command = parse_command(message.text)
         if command is not None:
             return self._answer(tx, message, "command", self._command(tx, command, now=now))
-        if self._is_looping(tx.connection, message, now=now):
-            record_message(tx, message, now=now, reason="loop")
-            self._looping.add(message.chat)
-            return None
-        self._looping.discard(message.chat)
+        if is_loop:
+            return self._record(tx, message, "loop", now=now)
         if not message.text.strip():
             return self._take_textless(tx, message, now=now)
-        admit_message(tx, message, now=now)
-        return None
+        return self._admit(tx, message, now=now)
+
+    def _admit(self, tx: Transaction, message: NewMessage, *, now: datetime) -> _Stored | None:
+        turn = admit_message(tx, message, now=now)
+        return None if turn is None else _Stored(chat=message.chat, is_talk=True)
+
+    def _record(
+        self, tx: Transaction, message: NewMessage, reason: str, *, now: datetime
+    ) -> _Stored | None:
+        """Store a message that is not answered."""
+        recorded = record_message(tx, message, now=now, reason=reason)
+        return None if recorded is None else _Stored(chat=recorded.chat, is_talk=True)
 
     def _command(
         self, tx: Transaction, command: Command, *, now: datetime
@@ -203,7 +274,7 @@ class Intake:
         message: NewMessage,
         reason: str,
         effect: Callable[[ChatKey], Done],
-    ) -> _Followed | None:
+    ) -> _Stored | None:
         """T1c: the message, its effect and its answer in one commit; a repeat does nothing."""
         now = self._clock.now()
         recorded = record_message(tx, message, now=now, reason=reason)
@@ -211,56 +282,33 @@ class Intake:
             return None
         done = effect(recorded.chat)
         cut = self._rules.cuts[recorded.chat.channel]
-        answer = NewDelivery(
-            chat=recorded.chat,
-            kind=DeliveryKind.COMMAND,
-            text=done.text,
-            chunks=cut(done.text, is_markdown=False),
-        )
-        store_delivery(tx, answer, now=now)
-        return done, recorded.chat
+        store_text(tx, recorded.chat, DeliveryKind.COMMAND, done.text, cut, now=now)
+        return _Stored(chat=recorded.chat, is_talk=reason == "unsupported", done=done)
 
     def _take_textless(
         self, tx: Transaction, message: NewMessage, *, now: datetime
-    ) -> _Followed | None:
+    ) -> _Stored | None:
         """Media alone joins the message that it belongs to, or gets one line; never silence."""
         if message.hold is not None and is_held(tx.connection, message.chat, now=now):
-            admit_message(tx, message, now=now)
-            return None
+            return self._admit(tx, message, now=now)
         chat = resolve_chat(tx.connection, message.chat)
         if was_answered_lately(tx.connection, chat, "unsupported", since=now - _MEDIA_QUIET):
-            record_message(tx, message, now=now, reason="unsupported")
-            return None
+            return self._record(tx, message, "unsupported", now=now)
         return self._answer(tx, message, "unsupported", lambda chat: Done(text=texts.ONLY_TEXT))
 
-    def _set_aside(self, tx: Transaction, message: NewMessage, *, now: datetime) -> None:
+    def _set_aside(self, tx: Transaction, message: NewMessage, *, now: datetime) -> _Stored | None:
         """A message that waited too long is named, not answered."""
         recorded = record_message(tx, message, now=now, reason="too_old")
-        if recorded is not None:
-            note_too_old(
-                tx,
-                recorded.chat,
-                self._rules.cuts[recorded.chat.channel],
-                timezone=self._rules.timezone,
-                now=now,
-            )
-
-    def _is_looping(self, connection: Connection, message: NewMessage, *, now: datetime) -> bool:
-        """Whether a sender answers us faster than people do, over and over."""
-        if not message.is_group and message.chat.channel is not ChannelName.WHATSAPP:
-            return False
-        sent = last_sent_at(connection, resolve_chat(connection, message.chat))
-        key = (message.chat, message.sender_id)
-        times = self._quick.setdefault(key, deque(maxlen=_LOOP_MESSAGES + 1))
-        self._quick.move_to_end(key)
-        while len(self._quick) > _REMEMBERED:
-            self._quick.popitem(last=False)
-        # Telegram cuts its times to whole seconds, so an answer may look older than its question.
-        if sent is None or not -_WHOLE_SECOND < message.sent_at - sent <= _LOOP_ANSWER:
-            times.clear()
-            return False
-        times.append(now)
-        return len(times) > _LOOP_MESSAGES and now - times[0] <= _LOOP_WINDOW
+        if recorded is None:
+            return None
+        note_too_old(
+            tx,
+            recorded.chat,
+            self._rules.cuts[recorded.chat.channel],
+            timezone=self._rules.timezone,
+            now=now,
+        )
+        return _Stored(chat=recorded.chat)
 
     async def _is_admitted(self, message: NewMessage | Edit) -> bool:
         def ask(chat: tuple[str, ...]) -> bool:
@@ -296,10 +344,7 @@ class Intake:
             self._strangers.move_to_end(key)
             while len(self._strangers) > _REMEMBERED:
                 self._strangers.popitem(last=False)
-            log.warning(
-                "stranger_refused",
-                extra={"chat": str(message.chat), "sender": message.sender_id},
-            )
+            log.warning("stranger_refused", extra={"sender": message.sender_id})
         if message.chat.channel in self._access.pairing and not message.is_group:
             await self._offer_pairing(message, now=now)
 
@@ -312,8 +357,28 @@ class Intake:
             now=now,
         )
         if code is not None:
-            await self._rules.say(
-                replace(message.chat, address=message.address),
-                f"Your pairing code is {code}. It is valid for one hour. "
-                f"Give it to the operator of this bot, who lets you in with: gateway pair {code}",
-            )
+            chat = replace(message.chat, address=message.address)
+            text = texts.PAIRING.format(code=code)
+            self._background.start(f"say:{chat}", lambda: self._rules.say(chat, text))
+
+
+def _sanitized(message: NewMessage) -> NewMessage:
+    """The message without what cannot be stored."""
+    return replace(
+        message,
+        text=sanitize(message.text),
+        sender_name=sanitize(message.sender_name),
+        quoted=None if message.quoted is None else sanitize(message.quoted),
+    )
+
+
+def _last_sent(connection: Connection, chat: ChatKey) -> datetime | None:
+    return last_sent_at(connection, resolve_chat(connection, chat))
+
+
+def _naming(inbound: Inbound) -> dict[str, str]:
+    """What the log says of a thing that could not be taken; never its words."""
+    named = {"kind": type(inbound).__name__}
+    if isinstance(inbound, NewMessage | Edit):
+        named["external_id"] = inbound.external_id
+    return named

@@ -1,6 +1,8 @@
 """Tells the operator, once an episode, what only they can mend."""
 
+import asyncio
 import logging
+from collections import defaultdict
 from enum import StrEnum
 
 from gateway.domain.delivery import DeliveryKind
@@ -8,7 +10,7 @@ from gateway.domain.message import ChatKey
 from gateway.engine.clock import Clock
 from gateway.store.chats import begin_episode, end_episodes, ensure_chat, open_episode_names
 from gateway.store.database import Database, Transaction
-from gateway.store.deliveries import Cut, NewDelivery, store_delivery
+from gateway.store.deliveries import Cut, store_text
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +36,8 @@ class OwnerNotices:
         self._owner = owner
         self._cut = cut
         self._open: frozenset[str] = frozenset()
+        # Whoever finds an episode's lock taken waits until it is stored, or was not.
+        self._changing: defaultdict[Episode, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def load(self) -> None:
         """Remember which troubles the operator was told of before the last stop."""
@@ -41,11 +45,12 @@ class OwnerNotices:
 
     async def tell(self, episode: Episode, text: str) -> None:
         """Tell it, unless it was told and is not over yet."""
-        if episode in self._open:
-            return
-        self._open |= {episode}
-        log.warning("operator_needed", extra={"episode": episode, "text": text})
-        await self._database.insist(self._store, episode, text)
+        async with self._changing[episode]:
+            if episode in self._open:
+                return
+            log.warning("operator_needed", extra={"episode": episode, "text": text})
+            await self._database.insist(self._store, episode, text)
+            self._open |= {episode}
 
     def is_open(self, episode: Episode) -> bool:
         """Whether this trouble goes on."""
@@ -53,20 +58,15 @@ class OwnerNotices:
 
     async def over(self, *episodes: Episode) -> None:
         """These troubles are over; the next ones are told again."""
-        if self._open.isdisjoint(episodes):
-            return
-        self._open -= set(episodes)
-        await self._database.insist(end_episodes, episodes)
+        for episode in episodes:
+            async with self._changing[episode]:
+                if episode in self._open:
+                    await self._database.insist(end_episodes, (episode,))
+                    self._open -= {episode}
 
     def _store(self, tx: Transaction, episode: Episode, text: str) -> None:
         now = self._clock.now()
         if not begin_episode(tx, episode, now=now) or self._owner is None or self._cut is None:
             return
         chat = ensure_chat(tx, self._owner, is_group=False, now=now)
-        notice = NewDelivery(
-            chat=chat,
-            kind=DeliveryKind.NOTICE,
-            text=text,
-            chunks=self._cut(text, is_markdown=False),
-        )
-        store_delivery(tx, notice, now=now)
+        store_text(tx, chat, DeliveryKind.NOTICE, text, self._cut, now=now)

@@ -9,7 +9,8 @@ from gateway.domain.message import Message
 from gateway.domain.schedule import local_time
 from gateway.domain.turn import Trigger
 from gateway.hosts.base import ContextMessage, Prompt, PromptContext
-from gateway.store.turns import Claim, Sight
+from gateway.store.sights import Sight
+from gateway.store.turns import Claim
 
 _NAME = 64
 _QUOTE = 500

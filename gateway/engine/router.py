@@ -4,13 +4,14 @@ import asyncio
 import logging
 import weakref
 from collections.abc import Iterable, Mapping
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
 
 from gateway.domain.delivery import DeliveryKind
 from gateway.domain.message import ChannelName, ChatKey
+from gateway.domain.richtext import RichText
 from gateway.domain.turn import RunId, RunState
 from gateway.engine import texts
 from gateway.engine.clock import Clock
@@ -31,9 +32,10 @@ from gateway.hosts.base import (
     ToolResult,
 )
 from gateway.hosts.pool import HostPool
-from gateway.store.chats import Chat, load_chat
+from gateway.log_context import bind
+from gateway.store.chats import Admits, Chat
 from gateway.store.database import Change, Database, Topic, Transaction
-from gateway.store.deliveries import Cut, NewDelivery, store_delivery
+from gateway.store.deliveries import Cut, store_text
 from gateway.store.turns import (
     Claim,
     Notice,
@@ -43,7 +45,7 @@ from gateway.store.turns import (
     fail_turn,
     give_back,
     next_turn,
-    queue_heads,
+    queued_chats,
     refuse_turn,
 )
 
@@ -51,6 +53,9 @@ log = logging.getLogger(__name__)
 
 PATIENCE = 10.0
 """Seconds that a chat waits for a session before it is told so."""
+
+_LONG_REPLY = 8 * 1024
+"""Characters of a reply that are cut in a thread of their own, so that nobody waits for it."""
 
 _GIVE_BACK = 5.0
 """Seconds that aborted runs have to be written back."""
@@ -70,6 +75,7 @@ class RouterRules:
     owner_id: str
     timezone: str
     cuts: Mapping[ChannelName, Cut]
+    admits: Admits
     patience: float = PATIENCE
 
 
@@ -92,29 +98,33 @@ class Router:
         self._typing, self._owner = notices
         self._rules = rules
         self._sessions: dict[RunId, HostSession] = {}
-        self._aborted: set[RunId] = set()
+        # The chats whose next turn is being claimed, each with the runs aborted meanwhile.
+        self._claiming: dict[ChatKey, set[RunId]] = {}
+        self._held: dict[ChatKey, ExitStack] = {}
         self._acquiring: set[asyncio.Task[HostSession]] = set()
         self._told_to_wait: set[ChatKey] = set()
         self._told_of_loss: weakref.WeakSet[HostSession] = weakref.WeakSet()
         self._is_stopping = False
+        self._is_looking = False
         self._lanes = Lanes("router", self._work, clock)
-        database.subscribe(self._on_commit)
 
     def _on_commit(self, changes: frozenset[Change]) -> None:
         self._lanes.hint(c.chat for c in changes if c.topic is Topic.TURNS)
 
     async def look(self, served: Iterable[ChannelName]) -> None:
-        """Look at every chat of these channels that has a queued turn."""
-        heads = await self._database.read(queue_heads, tuple(served), now=self._clock.now())
-        self._lanes.hint(head.chat for head in heads)
+        """Look at every chat of these channels that has a queued turn; before, nothing is run."""
+        if not self._is_looking:
+            self._is_looking = True
+            self._database.subscribe(self._on_commit)
+        self._lanes.hint(await self._database.read(queued_chats, tuple(served)))
 
     async def abort(self, runs: Iterable[RunId]) -> None:
         """Abort runs whose end is committed already; one that did not begin yet never will."""
-        for run in runs:
-            self._aborted.add(run)
-            session = self._sessions.get(run)
-            if session is not None:
-                await session.abort()
+        aborted = set(runs)
+        for seen in self._claiming.values():
+            seen |= aborted
+        sessions = [self._sessions[run] for run in aborted if run in self._sessions]
+        await asyncio.gather(*(session.abort() for session in sessions))
 
     async def close(self, patience: Patience, *, grace: float) -> None:
         """Start no run any more; the running ones have `grace` seconds to end, then they are
@@ -131,24 +141,27 @@ class Router:
             sessions = list(self._sessions.values())
             await asyncio.gather(*(session.abort() for session in sessions))
         await closing
+        while self._held:
+            self._held.popitem()[1].close()
 
     async def _work(self, chat: ChatKey) -> datetime | None:
-        while self._lanes.is_open:
-            head = await self._database.read(next_turn, chat, now=self._clock.now())
-            if head is None:
-                self._told_to_wait.discard(chat)
-                return None
-            with self._typing.hold(chat):
-                if head.is_due:
-                    await self._run_head(chat)
-                    continue
-            return head.not_before
+        """Run what is due. A turn that is held for more parts of it shows typing meanwhile."""
+        with bind(chat=chat), self._held.pop(chat, ExitStack()) as shown:
+            while self._lanes.is_open:
+                head = await self._database.read(next_turn, chat, now=self._clock.now())
+                if head is None:
+                    self._told_to_wait.discard(chat)
+                    return None
+                shown.enter_context(self._typing.hold(chat))
+                if not head.is_due:
+                    self._held[chat] = shown.pop_all()
+                    return head.not_before
+                await self._run_head(head.chat)
+                shown.close()
         return None
 
-    async def _run_head(self, chat: ChatKey) -> None:
-        known = await self._database.read(load_chat, chat)
-        if known is None:
-            return
+    async def _run_head(self, known: Chat) -> None:
+        chat = known.key
         try:
             session = await self._ready_session(known)
         except HostNotReadyError as error:
@@ -162,13 +175,8 @@ class Router:
             if session.lost_context and session not in self._told_of_loss:
                 await self._say(chat, texts.LOST_CONTEXT)
                 self._told_of_loss.add(session)
-            claim = await self._database.insist(
-                claim_turn, chat, owner=self._rules.owner_id, now=self._clock.now()
-            )
-            if claim is not None:
-                self._told_to_wait.discard(chat)
-                await self._run(claim, session)
-            is_kept = session.is_alive
+            claim = await self._claim(chat)
+            is_kept = (claim is None or await self._run(claim, session)) and session.is_alive
         finally:
             if is_kept:
                 self._pool.release(session)
@@ -199,23 +207,51 @@ class Router:
             self._acquiring.discard(acquiring)
         return None if acquiring.cancelled() else acquiring.result()
 
-    async def _run(self, claim: Claim, session: HostSession) -> None:
-        timezone = claim.chat.timezone or self._rules.timezone
-        self._sessions[claim.run] = session
+    async def _claim(self, chat: ChatKey) -> Claim | None:
+        """Claim the chat's next turn; None = there is none, or its run was aborted already."""
+        aborted = self._claiming[chat] = set()
         try:
-            if claim.run in self._aborted:
-                return
-            if not self._lanes.is_open:
-                await self._database.insist(give_back, claim, now=self._clock.now())
-                return
-            log.info("run_started", extra={"chat": str(claim.chat.key), "run": claim.run})
-            prompt = build_prompt(claim, timezone=timezone, now=self._clock.now())
-            async with self._tools.running(claim, timezone):
-                end = await _run_prompt(session, prompt)
-            await self._finish(claim, end)
+            claim = await self._database.insist(
+                claim_turn,
+                chat,
+                owner=self._rules.owner_id,
+                admits=self._rules.admits,
+                now=self._clock.now(),
+            )
         finally:
-            del self._sessions[claim.run]
-            self._aborted.discard(claim.run)
+            del self._claiming[chat]
+        if claim is None:
+            return None
+        self._told_to_wait.discard(chat)
+        return None if claim.run in aborted else claim
+
+    async def _run(self, claim: Claim, session: HostSession) -> bool:
+        """Run a claimed turn to its end, whatever happens; false = the session is not to be used
+        any more.
+        """
+        self._sessions[claim.run] = session
+        with bind(turn=claim.turn, run=claim.run):
+            try:
+                await self._run_to_end(claim, session)
+            except Exception as error:
+                log.exception("run_broke")
+                detail = f"{type(error).__name__}: {error}"
+                await self._store_failure(claim, Failed(kind=FailureKind.ERROR, detail=detail))
+                return False
+            finally:
+                del self._sessions[claim.run]
+        return True
+
+    async def _run_to_end(self, claim: Claim, session: HostSession) -> None:
+        if not self._lanes.is_open:
+            await self._database.insist(give_back, claim, now=self._clock.now())
+            return
+        log.info("run_started")
+        timezone = claim.chat.timezone or self._rules.timezone
+        prompt = build_prompt(claim, timezone=timezone, now=self._clock.now())
+        async with self._tools.running(claim, timezone):
+            end = await _run_prompt(session, prompt)
+        await self._finish(claim, end)
 
     async def _finish(self, claim: Claim, end: Finished | Failed) -> None:
         match end:
@@ -229,7 +265,6 @@ class Router:
                 assert_never(end)
 
     async def _store_reply(self, claim: Claim, end: Finished) -> None:
-        chat = claim.chat.key
         done = RunEnd(
             state=RunState.SUCCEEDED,
             provider=end.provider,
@@ -237,19 +272,15 @@ class Router:
             input_tokens=end.input_tokens,
             output_tokens=end.output_tokens,
         )
-        cut = self._rules.cuts[chat.channel]
+        cut = await _cut_ahead(self._rules.cuts[claim.chat.key.channel], end.text)
         stands = await self._database.insist(
             answer_turn, claim, done, end.text, cut, now=self._clock.now()
         )
-        log.info("run_succeeded", extra={"chat": str(chat), "run": claim.run, "is_used": stands})
+        log.info("run_succeeded", extra={"is_used": stands})
         await self._owner.over(Episode.MODEL_REFUSED, Episode.HOST_BROKEN)
 
     async def _store_failure(self, claim: Claim, end: Failed) -> None:
-        chat = claim.chat.key
-        log.warning(
-            "run_failed",
-            extra={"chat": str(chat), "run": claim.run, "kind": end.kind, "detail": end.detail},
-        )
+        log.warning("run_failed", extra={"kind": end.kind, "detail": end.detail})
         failed = RunEnd(
             state=_RUN_STATES.get(end.kind, RunState.FAILED),
             reason=end.kind,
@@ -258,7 +289,8 @@ class Router:
             model=end.model,
         )
         notice = Notice(
-            text=lambda run: texts.failure_text(end.kind, run), cut=self._rules.cuts[chat.channel]
+            text=lambda run: texts.failure_text(end.kind, run),
+            cut=self._rules.cuts[claim.chat.key.channel],
         )
         await self._database.insist(
             fail_turn,
@@ -272,7 +304,7 @@ class Router:
             await self._owner.tell(Episode.MODEL_REFUSED, texts.MODEL_REFUSED)
 
     async def _refuse(self, chat: ChatKey, detail: str) -> None:
-        log.warning("host_not_ready", extra={"chat": str(chat), "detail": detail})
+        log.warning("host_not_ready", extra={"detail": detail})
         end = RunEnd(state=RunState.FAILED, reason="host_not_ready", error=detail)
         notice = Notice(text=texts.not_ready_text, cut=self._rules.cuts[chat.channel])
         await self._database.insist(
@@ -290,10 +322,20 @@ class Router:
 
     def _store_notice(self, tx: Transaction, chat: ChatKey, text: str) -> None:
         cut = self._rules.cuts[chat.channel]
-        notice = NewDelivery(
-            chat=chat, kind=DeliveryKind.NOTICE, text=text, chunks=cut(text, is_markdown=False)
-        )
-        store_delivery(tx, notice, now=self._clock.now())
+        store_text(tx, chat, DeliveryKind.NOTICE, text, cut, now=self._clock.now())
+
+
+async def _cut_ahead(cut: Cut, reply: str) -> Cut:
+    """A cut that has done the reply already: Markdown takes long, and the writer serves all."""
+    if len(reply) > _LONG_REPLY:
+        pieces = await asyncio.to_thread(cut, reply, is_markdown=True)
+    else:
+        pieces = cut(reply, is_markdown=True)
+
+    def cut_again(text: str, *, is_markdown: bool) -> tuple[RichText, ...]:
+        return pieces if is_markdown and text == reply else cut(text, is_markdown=is_markdown)
+
+    return cut_again
 
 
 async def _run_prompt(session: HostSession, prompt: Prompt) -> Finished | Failed:

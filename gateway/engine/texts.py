@@ -27,6 +27,13 @@ LOST_CONTEXT = (
 
 ONLY_TEXT = "I can read text only, so far: no photos, voice messages or files. Please write it."
 
+PAIRING = (
+    "Your pairing code is {code}. It is valid for one hour. "
+    "Give it to the operator of this bot, who lets you in with: gateway pair {code}"
+)
+
+NOT_TAKEN = "Something went wrong as that message came in, so I cannot answer it. Please try again."
+
 STALE_BUTTON = "That button does nothing any more."
 
 LOOP_STOPPED = (

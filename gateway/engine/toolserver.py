@@ -32,6 +32,7 @@ from gateway.domain.tool import (
 from gateway.domain.turn import Trigger
 from gateway.engine.clock import Clock
 from gateway.errors import StaleStateError, StoreError
+from gateway.log_context import bind
 from gateway.store.database import Database
 from gateway.store.toolcalls import run_once
 from gateway.store.turns import Claim
@@ -153,7 +154,9 @@ class ToolServer:
         body = await _read_object(request)
         if body is None:
             return _refusal(400, "The arguments must be one JSON object of at most 256 KiB.")
-        result = await self._run_tool(tool, running, body)
+        claim = running.claim
+        with bind(chat=chat, turn=claim.turn, run=claim.run):
+            result = await self._run_tool(tool, running, body)
         return JSONResponse({"ok": result.ok, "text": result.text})
 
     async def _run_tool(
@@ -169,15 +172,7 @@ class ToolServer:
             result = tool.refuse(body, NOT_SAVED)
             running.unsaved.append(_Unsaved(context=context, tool=tool.name, answer=result))
             return result
-        log.info(
-            "tool_called",
-            extra={
-                "chat": str(context.chat),
-                "run": context.run,
-                "tool": tool.name,
-                "ok": result.ok,
-            },
-        )
+        log.info("tool_called", extra={"tool": tool.name, "ok": result.ok})
         return result
 
     def _context(self, tool: Tool, running: _Running, body: Mapping[str, object]) -> ToolContext:

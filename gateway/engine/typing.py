@@ -6,11 +6,17 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 
 from gateway.domain.message import ChatKey
+from gateway.log_context import bind
 
 log = logging.getLogger(__name__)
 
 INTERVAL = 4.0
 """Seconds between two signals; Telegram's lasts five."""
+
+DELAY = 0.05
+"""Seconds before the first signal: an answer that is there at once needs none, and is not held up
+by it.
+"""
 
 Show = Callable[[ChatKey], Awaitable[None]]
 
@@ -18,10 +24,13 @@ Show = Callable[[ChatKey], Awaitable[None]]
 class Typing:
     """Repeats the signal for each chat that somebody holds it for, `limit` seconds at most."""
 
-    def __init__(self, show: Show, *, limit: float, interval: float = INTERVAL) -> None:
+    def __init__(
+        self, show: Show, *, limit: float, interval: float = INTERVAL, delay: float = DELAY
+    ) -> None:
         self._show = show
         self._limit = limit
         self._interval = interval
+        self._delay = delay
         self._holders: dict[ChatKey, int] = {}
         self._tasks: dict[ChatKey, asyncio.Task[None]] = {}
 
@@ -40,8 +49,9 @@ class Typing:
                 self._tasks.pop(chat).cancel()
 
     async def _repeat(self, chat: ChatKey) -> None:
-        with contextlib.suppress(TimeoutError):
+        with bind(chat=chat), contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._limit):
+                await asyncio.sleep(self._delay)
                 while True:
                     await self._show_once(chat)
                     await asyncio.sleep(self._interval)
@@ -50,4 +60,4 @@ class Typing:
         try:
             await self._show(chat)
         except Exception:
-            log.exception("typing_failed", extra={"chat": str(chat)})
+            log.exception("typing_failed")

@@ -4,6 +4,7 @@ import hashlib
 import logging
 import shutil
 import time
+from datetime import datetime
 from pathlib import Path
 
 from gateway.domain.message import ChatKey
@@ -39,3 +40,19 @@ def move_back(kept: Path, directory: Path) -> None:
         shutil.rmtree(directory)
     kept.rename(directory)
     log.warning("host.transcript_moved_back", extra={"directory": str(directory)})
+
+
+def forget_old_sessions(root: Path, *, before: datetime) -> int:
+    """Remove the transcripts of conversations that a newer one of the same chat replaced, or that
+    were moved aside, and that nobody touched since then. Returns how many there were.
+    """
+    count = 0
+    for chat in root.glob("*/"):
+        generations = [int(one.name) for one in chat.glob("*/") if one.name.isdecimal()]
+        newest = str(max(generations, default=0))
+        for one in chat.glob("*/"):
+            touched = max(path.stat().st_mtime for path in (one, *one.rglob("*")))
+            if one.name != newest and touched < before.timestamp():
+                shutil.rmtree(one, ignore_errors=True)
+                count += 1
+    return count

@@ -1,17 +1,20 @@
 """Chats, the addresses that name them, and who was let in by pairing."""
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 
 from gateway.domain.message import ChannelName, ChatKey
 from gateway.domain.schedule import to_millis
 from gateway.store.database import Topic, Transaction, upsert
-from gateway.store.events import moment
 from gateway.store.schema import addresses, allowed, chats, episodes, pairings
+
+Admits = Callable[[Connection, ChatKey], bool]
+"""Whether a chat is (still) allowed."""
 
 PAIRING_LIFE = timedelta(hours=1)
 MAX_OPEN_PAIRINGS = 5
@@ -22,9 +25,7 @@ _FIND_CHAT = select(addresses.c.chat_key).where(
     addresses.c.channel == bindparam("channel"), addresses.c.address == bindparam("address")
 )
 _LOAD_CHAT = select(chats).where(chats.c.chat_key == bindparam("chat"))
-_NOTE_MESSAGE = (
-    update(chats).where(chats.c.chat_key == bindparam("chat")).returning(chats.c.unreachable_since)
-)
+_UNREACHABLE_SINCE = select(chats.c.unreachable_since).where(chats.c.chat_key == bindparam("chat"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,6 @@ class Chat:
     is_group: bool
     timezone: str | None
     session_ref: int
-    unreachable_since: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,25 +94,25 @@ def ensure_chat(tx: Transaction, chat: ChatKey, *, is_group: bool, now: datetime
 
 
 def note_message(tx: Transaction, chat: ChatKey, *, now: datetime) -> None:
-    """A chat that writes can be written to, and is not silent."""
-    noted = {"chat": str(chat), "last_message_at": to_millis(now)}
-    unreachable_since = tx.connection.execute(_NOTE_MESSAGE, noted).scalar_one()
-    if unreachable_since is not None:
+    """A chat that writes can be written to."""
+    if tx.connection.execute(_UNREACHABLE_SINCE, {"chat": str(chat)}).scalar_one() is not None:
         set_reachable(tx, chat, is_reachable=True, now=now)
 
 
 def load_chat(connection: Connection, chat: ChatKey) -> Chat | None:
     """The chat's row, or None when nothing is known of it."""
     row = connection.execute(_LOAD_CHAT, {"chat": str(chat)}).one_or_none()
-    if row is None:
-        return None
+    return None if row is None else chat_of(row)
+
+
+def chat_of(row: Row[Any]) -> Chat:
+    """A chat from its row."""
     return Chat(
-        key=chat,
+        key=ChatKey.parse(row.chat_key),
         address=row.address,
         is_group=row.is_group,
         timezone=row.timezone,
         session_ref=row.session_ref,
-        unreachable_since=moment(row.unreachable_since),
     )
 
 

@@ -41,6 +41,7 @@ class Topic(StrEnum):
     TURNS = "turns"
     DELIVERIES = "deliveries"
     JOBS = "jobs"
+    ENDED = "ended"  # a turn or a send ended: its own worker goes on, and others need not look
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,15 +315,17 @@ def _run_guarded(
     Raises when the whole transaction is lost with it: SQLite rolls everything back by itself on
     a full disk or a failed write, and each statement after that would be committed on its own.
     """
-    savepoint = tx.connection.begin_nested()
+    # Not SQLAlchemy's own savepoints: their bookkeeping costs as much as a statement or two.
+    tx.connection.exec_driver_sql("SAVEPOINT one")
     try:
         result = transition(tx)
-        savepoint.commit()
+        tx.connection.exec_driver_sql("RELEASE one")
     except Exception as error:
         driver = tx.connection.connection.driver_connection
         is_alive = driver is not None and driver.in_transaction
         if not is_alive or isinstance(classify(error), StoreBusyError):
             raise
-        savepoint.rollback()
+        tx.connection.exec_driver_sql("ROLLBACK TO one")
+        tx.connection.exec_driver_sql("RELEASE one")
         return None, error
     return result, None

@@ -41,15 +41,23 @@ from gateway.store.schema import (
 
 _INSERT_DELIVERY = insert(deliveries).returning(deliveries.c.id)
 _INSERT_CHUNK = insert(chunks)
+_MAY_HAVE_GONE_OUT = (chunks.c.state != ChunkState.PENDING) | (
+    chunks.c.unknowns + chunks.c.unanswered > 0
+)
 _TOUCHED = (
     select(chunks.c.id)
-    .where(
-        chunks.c.delivery_id == bindparam("delivery"),
-        (chunks.c.state != ChunkState.PENDING) | (chunks.c.unknowns + chunks.c.unanswered > 0),
-    )
+    .where(chunks.c.delivery_id == bindparam("delivery"), _MAY_HAVE_GONE_OUT)
     .limit(1)
 )
+DELIVERY_IS_TOUCHED = (
+    select(chunks.c.id).where(chunks.c.delivery_id == deliveries.c.id, _MAY_HAVE_GONE_OUT).exists()
+)
+"""Anything of the delivery is on the wire, or may have arrived: its text stays as it is. What the
+platform certainly did not take can still be cut again."""
 
+_HELD = select(chunks.c.attempts, chunks.c.not_sent, chunks.c.reason, chunks.c.not_before).where(
+    chunks.c.delivery_id == bindparam("delivery"), chunks.c.number == 1
+)
 
 BLANK = "blank"
 """Reason of a delivery whose text has nothing to show."""
@@ -105,6 +113,16 @@ def store_delivery(tx: Transaction, new: NewDelivery, *, now: datetime) -> Deliv
     return DeliveryId(delivery)
 
 
+def store_text(
+    tx: Transaction, chat: ChatKey, kind: DeliveryKind, text: str, cut: Cut, *, now: datetime
+) -> DeliveryId:
+    """Store a text that is sent as it stands, without Markdown."""
+    pieces = cut(text, is_markdown=False)
+    reason = None if pieces else BLANK
+    new = NewDelivery(chat=chat, kind=kind, text=text, chunks=pieces, reason=reason)
+    return store_delivery(tx, new, now=now)
+
+
 def store_silence(tx: Transaction, chat: ChatKey, *, reason: str, now: datetime) -> DeliveryId:
     """The delivery row of a turn's end that has nothing to send."""
     nothing = NewDelivery(chat=chat, kind=DeliveryKind.REPLY, text="", chunks=(), reason=reason)
@@ -112,7 +130,7 @@ def store_silence(tx: Transaction, chat: ChatKey, *, reason: str, now: datetime)
 
 
 def is_touched(connection: Connection, delivery: DeliveryId) -> bool:
-    """Whether anything of the delivery is on the wire, or may have arrived."""
+    """What DELIVERY_IS_TOUCHED says, of one delivery."""
     return connection.execute(_TOUCHED, {"delivery": delivery}).first() is not None
 
 
@@ -124,10 +142,17 @@ def recut(
     *,
     now: datetime,
 ) -> None:
-    """Replace the text of an untouched pending delivery; a blank one ends as suppressed."""
+    """Replace the text of an untouched pending delivery; a blank one ends as suppressed.
+
+    What holds it back (a rate limit, a back-off) holds the new text back as well.
+    """
+    held = tx.connection.execute(_HELD, {"delivery": delivery}).one_or_none()
     tx.connection.execute(delete(chunks).where(chunks.c.delivery_id == delivery))
     tx.connection.execute(update(deliveries).where(deliveries.c.id == delivery).values(text=text))
     _store_chunks(tx.connection, delivery, pieces)
+    if held is not None:
+        first = (chunks.c.delivery_id == delivery) & (chunks.c.number == 1)
+        tx.connection.execute(update(chunks).where(first).values(held._asdict()))
     if not pieces:
         move = (DeliveryState.PENDING, DeliveryState.SUPPRESSED)
         values = {"reason": BLANK, "settled_at": to_millis(now)}

@@ -26,6 +26,7 @@ MOVES: Mapping[str, Mapping[Any, frozenset[Any]]] = {
 """What each table's state machine draws; nothing else can be written."""
 
 _INSERT_EVENT = insert(events)
+_NEVER = from_millis(0)
 
 
 def record_event(
@@ -92,6 +93,14 @@ def save_transition(
 def millis(moment: datetime | None) -> int | None:
     """The stored form of a moment that may be absent."""
     return None if moment is None else to_millis(moment)
+
+
+def read_moment(stored: object) -> datetime:
+    """The moment of a stored form that may be damaged: then the beginning of time counting."""
+    try:
+        return from_millis(stored) if isinstance(stored, int) else _NEVER
+    except (OverflowError, OSError, ValueError):
+        return _NEVER
 
 
 def moment(stored: int | None) -> datetime | None:

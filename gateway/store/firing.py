@@ -8,13 +8,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, insert, select, update
 
-from gateway.domain.delivery import ChunkState, DeliveryId, DeliveryKind, DeliveryState
+from gateway.domain.delivery import DeliveryId, DeliveryKind, DeliveryState
 from gateway.domain.job import Job, JobState, one_line, reminder_text
 from gateway.domain.message import ChannelName, ChatKey
 from gateway.domain.schedule import next_slot, to_millis
 from gateway.domain.turn import Trigger, TurnId, TurnState
+from gateway.store.chats import Admits
 from gateway.store.database import Topic, Transaction, upsert
-from gateway.store.deliveries import Cut, NewDelivery, recut, store_delivery, store_silence
+from gateway.store.deliveries import DELIVERY_IS_TOUCHED, Cut, recut, store_silence, store_text
 from gateway.store.events import millis, record_event, save_transition
 from gateway.store.jobs import load_job
 from gateway.store.reminders import due_reminders, settle_jobs
@@ -22,12 +23,10 @@ from gateway.store.schema import (
     DELIVERY_IS_PENDING,
     JOB_IS_ACTIVE,
     chats,
-    chunks,
     deliveries,
     jobs,
     turns,
 )
-from gateway.store.sending import Admits
 
 log = logging.getLogger(__name__)
 
@@ -47,22 +46,13 @@ _MOVE_JOB = (
 )
 _INSERT_SLOT = upsert(turns).on_conflict_do_nothing().returning(turns.c.id)
 _PUT_IN_DELIVERY = update(turns).where(turns.c.id == bindparam("turn"))
-_WAS_TRIED = (
-    select(chunks.c.id)
-    .where(
-        chunks.c.delivery_id == deliveries.c.id,
-        (chunks.c.state != ChunkState.PENDING)
-        | (chunks.c.attempts + chunks.c.unknowns + chunks.c.unanswered > 0),
-    )
-    .exists()
-)
 _WAITING_REMINDER = (
     select(deliveries.c.id)
     .where(
         deliveries.c.chat_key == bindparam("chat"),
         deliveries.c.kind == DeliveryKind.REMINDER,
         DELIVERY_IS_PENDING,
-        ~_WAS_TRIED,
+        ~DELIVERY_IS_TOUCHED,
     )
     .order_by(deliveries.c.id.desc())
     .limit(1)
@@ -172,9 +162,6 @@ def _insert_slot(
     now: datetime,
 ) -> TurnId | None:
     """The one turn of a slot; None = it is there already."""
-    silence = None
-    if state is TurnState.CANCELLED:
-        silence = store_silence(tx, job.chat, reason=reason or state, now=now)
     turn = tx.connection.execute(
         _INSERT_SLOT,
         {
@@ -185,7 +172,6 @@ def _insert_slot(
             "reason": reason,
             "text": job.text,
             "job_id": job.id,
-            "delivery_id": silence,
             "slot_at": to_millis(slot),
             "created_at": to_millis(now),
             "ended_at": to_millis(now),
@@ -194,11 +180,14 @@ def _insert_slot(
     if turn is None:
         return None
     record_event(tx.connection, turns, turn, (None, state), now=now, reason=reason)
+    if state is TurnState.CANCELLED:
+        silence = store_silence(tx, job.chat, reason=reason or state, now=now)
+        tx.connection.execute(_PUT_IN_DELIVERY, {"turn": turn, "delivery_id": silence})
     return TurnId(turn)
 
 
 def _waiting_reminder(connection: Connection, chat: ChatKey) -> DeliveryId | None:
-    """A reminder of the chat that was not tried yet: what is due meanwhile goes out with it."""
+    """A reminder of the chat that can still be cut: what is due meanwhile goes out with it."""
     found = connection.execute(_WAITING_REMINDER, {"chat": str(chat)}).scalar_one_or_none()
     return None if found is None else DeliveryId(found)
 
@@ -232,7 +221,4 @@ def _disable(
     move = (JobState.ACTIVE, JobState.FAILED)
     save_transition(tx.connection, jobs, row.id, move, values, now=now)
     text = f"Reminder #{row.id} is damaged and was switched off: {_quoted(row.text)}"
-    notice = NewDelivery(
-        chat=chat, kind=DeliveryKind.NOTICE, text=text, chunks=cut(chat)(text, is_markdown=False)
-    )
-    store_delivery(tx, notice, now=now)
+    store_text(tx, chat, DeliveryKind.NOTICE, text, cut(chat), now=now)

@@ -73,6 +73,13 @@ class Cancelled:
     job: Job
     is_on_its_way: bool
 
+    def told(self, now: datetime) -> str:
+        """What the person is told of it."""
+        text = f"Cancelled: {self.job.line(now=now)}"
+        if self.is_on_its_way:
+            text += "\nIts text was on its way already, so it may still arrive."
+        return text
+
 
 def load_job(row: Row[Any]) -> Job:
     """A job from its row; raises ValueError when the row is damaged."""

@@ -1,10 +1,12 @@
 """Inbound messages: what came in, once, and the turn that each one joined."""
 
 import json
+import logging
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, exists, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, exists, insert, select, update
 
 from gateway.domain.message import (
     Attachment,
@@ -15,12 +17,14 @@ from gateway.domain.message import (
     MessageKind,
     NewMessage,
 )
-from gateway.domain.schedule import from_millis, to_millis
+from gateway.domain.schedule import to_millis
 from gateway.domain.turn import Trigger, TurnId, TurnState
 from gateway.store.chats import ensure_chat, note_message, resolve_chat
 from gateway.store.database import Topic, Transaction, upsert
-from gateway.store.events import millis, record_event
+from gateway.store.events import millis, read_moment, record_event
 from gateway.store.schema import TURN_IS_QUEUED, messages, runs, turns
+
+log = logging.getLogger(__name__)
 
 MAX_JOINED = 50
 MAX_JOINED_BYTES = 64 * 1024
@@ -169,22 +173,35 @@ def edit_message(tx: Transaction, edit: Edit) -> bool:
 def turn_messages(connection: Connection, turn: TurnId) -> tuple[Message, ...]:
     """The messages that a turn holds, in the order in which they came."""
     rows = connection.execute(_TURN_MESSAGES, {"turn": turn}).all()
-    return tuple(
-        Message(
-            id=MessageId(row.id),
-            chat=ChatKey.parse(row.chat_key),
-            external_id=row.external_id,
-            sender_id=row.sender_id,
-            sender_name=row.sender_name,
-            text=row.text,
-            quoted=row.quoted,
-            attachments=_attachments_from_json(row.attachments),
-            sent_at=from_millis(row.sent_at),
-            received_at=from_millis(row.received_at),
-            is_part=row.is_part,
-        )
-        for row in rows
+    return tuple(_message(row) for row in rows)
+
+
+def _message(row: Row[Any]) -> Message:
+    """A message from its row; what of it is damaged is left out, and the rest is answered."""
+    return Message(
+        id=MessageId(row.id),
+        chat=ChatKey.parse(row.chat_key),
+        external_id=row.external_id,
+        sender_id=row.sender_id,
+        sender_name=_text(row.sender_name),
+        text=_text(row.text),
+        quoted=None if row.quoted is None else _text(row.quoted),
+        attachments=_read_attachments(row),
+        sent_at=read_moment(row.sent_at),
+        is_part=row.is_part,
     )
+
+
+def _text(stored: object) -> str:
+    return stored if isinstance(stored, str) else ""
+
+
+def _read_attachments(row: Row[Any]) -> tuple[Attachment, ...]:
+    try:
+        return _attachments_from_json(row.attachments)
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        log.warning("message_damaged", extra={"stored": row.id, "error": type(error).__name__})
+        return ()
 
 
 def _insert_turn(

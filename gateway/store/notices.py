@@ -9,6 +9,7 @@ from gateway.domain.delivery import DeliveryId, DeliveryKind, DeliveryState
 from gateway.domain.job import one_line
 from gateway.domain.message import ChatKey
 from gateway.domain.schedule import from_millis, local_time, to_millis
+from gateway.store.chats import Pairing, ensure_chat
 from gateway.store.database import Transaction
 from gateway.store.deliveries import Cut, NewDelivery, recut, store_delivery
 from gateway.store.events import moment
@@ -91,5 +92,16 @@ def note_too_old(tx: Transaction, chat: ChatKey, cut: Cut, *, timezone: str, now
         return
     notice = NewDelivery(
         chat=chat, kind=DeliveryKind.NOTICE, text=text, chunks=pieces, reason=TOO_OLD
+    )
+    store_delivery(tx, notice, now=now)
+
+
+def welcome(tx: Transaction, pairing: Pairing, cut: Cut, *, now: datetime) -> None:
+    """Tell somebody that they were let in."""
+    person = ChatKey(pairing.channel, pairing.address)
+    chat = ensure_chat(tx, person, is_group=False, now=now)
+    text = "You are let in now. Write /help to see what I can do."
+    notice = NewDelivery(
+        chat=chat, kind=DeliveryKind.NOTICE, text=text, chunks=cut(text, is_markdown=False)
     )
     store_delivery(tx, notice, now=now)

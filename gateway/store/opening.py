@@ -140,7 +140,8 @@ def open_database(layout: Layout) -> Database:
         if revision is not None:
             copy_database(layout, label=f"before-{REVISIONS[-1]}")
         _migrate(path)
-    path.chmod(0o600)
+    with contextlib.suppress(PermissionError):
+        path.chmod(0o600)
     return Database(path)
 
 

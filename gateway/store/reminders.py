@@ -1,16 +1,19 @@
 """What fired slots and their deliveries mean for each other."""
 
 from datetime import datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import Connection, bindparam, select
 
 from gateway.domain.delivery import DeliveryId, DeliveryState
 from gateway.domain.job import DueReminder, JobId, JobState
 from gateway.domain.message import ChatKey
-from gateway.domain.schedule import from_millis, to_millis
+from gateway.domain.schedule import to_millis
 from gateway.store.database import Topic, Transaction
-from gateway.store.events import record_event
+from gateway.store.events import read_moment, save_transition
 from gateway.store.schema import jobs, turns
+
+_DAMAGED_TEXT = "(its text is damaged)"
 
 _DUE_REMINDERS = (
     select(turns.c.text, turns.c.slot_at, jobs.c.id, jobs.c.timezone)
@@ -20,6 +23,7 @@ _DUE_REMINDERS = (
 )
 _ENDING_JOBS = (
     select(jobs.c.id, jobs.c.state, jobs.c.chat_key)
+    .distinct()
     .join(turns, turns.c.job_id == jobs.c.id)
     .where(
         turns.c.delivery_id == bindparam("delivery"),
@@ -30,17 +34,27 @@ _ENDING_JOBS = (
 
 
 def due_reminders(connection: Connection, delivery: DeliveryId) -> list[DueReminder]:
-    """The slots whose text a delivery carries, oldest first, without those of cancelled jobs."""
+    """The slots whose text a delivery carries, oldest first, without those of cancelled jobs.
+
+    A job that was damaged since it fired is told as well as it can be, and harms no other.
+    """
     rows = connection.execute(_DUE_REMINDERS, {"delivery": delivery}).all()
     return [
         DueReminder(
             job_id=JobId(row.id),
-            text=row.text,
-            slot_at=from_millis(row.slot_at),
-            timezone=row.timezone,
+            text=row.text if isinstance(row.text, str) else _DAMAGED_TEXT,
+            slot_at=read_moment(row.slot_at),
+            timezone=row.timezone if _is_zone(row.timezone) else "UTC",
         )
         for row in rows
     ]
+
+
+def _is_zone(stored: object) -> bool:
+    try:
+        return isinstance(stored, str) and ZoneInfo(stored) is not None
+    except (ZoneInfoNotFoundError, OSError, ValueError):
+        return False
 
 
 def settle_jobs(
@@ -53,14 +67,8 @@ def settle_jobs(
     arrived = end in (DeliveryState.SENT, DeliveryState.PARTIAL)
     after = JobState.DONE if arrived else JobState.FAILED
     rows = tx.connection.execute(_ENDING_JOBS, {"delivery": delivery}).all()
+    values = {"reason": None if arrived else "not_delivered", "ended_at": to_millis(now)}
     for row in rows:
-        reason = None if arrived else "not_delivered"
-        moved = tx.connection.execute(
-            update(jobs)
-            .where(jobs.c.id == row.id, jobs.c.state == row.state, jobs.c.next_slot_at.is_(None))
-            .values(state=after, reason=reason, ended_at=to_millis(now))
-        )
-        if moved.rowcount:
-            move = (JobState(row.state), after)
-            record_event(tx.connection, jobs, row.id, move, now=now, reason=reason)
-            tx.touch(Topic.JOBS, ChatKey.parse(row.chat_key))
+        move = (JobState(row.state), after)
+        save_transition(tx.connection, jobs, row.id, move, values, now=now)
+        tx.touch(Topic.JOBS, ChatKey.parse(row.chat_key))

@@ -1,4 +1,8 @@
-"""The tables. Times are integer milliseconds UTC; every state column has its enum as a CHECK."""
+"""The tables. Times are integer milliseconds UTC; every state column has its enum as a CHECK.
+
+The partial indexes are written for SQLite alone: naming PostgreSQL's flavour of them would load
+its whole dialect at each start. They get it together with that database.
+"""
 
 from enum import StrEnum
 
@@ -69,7 +73,6 @@ chats = Table(
     Column("seen_delivery_id", _Id, nullable=False, default=0),
     _millis("unreachable_since"),
     _millis("next_heartbeat_at"),
-    _millis("last_message_at"),
     _millis("created_at", nullable=False),
     _one_of("channel", ChannelName),
 )
@@ -138,14 +141,12 @@ turns = Table(
         "chat_key",
         unique=True,
         sqlite_where=text("state = 'running'"),
-        postgresql_where=text("state = 'running'"),
     ),
     Index(
         "ix_turns_open",
         "chat_key",
         "id",
         sqlite_where=text("state IN ('queued', 'running')"),
-        postgresql_where=text("state IN ('queued', 'running')"),
     ),
     Index("ix_turns_job", "job_id"),
     Index("ix_turns_delivery", "delivery_id"),
@@ -219,13 +220,11 @@ jobs = Table(
         "ix_jobs_due",
         "next_slot_at",
         sqlite_where=text("state = 'active'"),
-        postgresql_where=text("state = 'active'"),
     ),
     Index(
         "ix_jobs_listed",
         "state",
         sqlite_where=text("state IN ('active', 'paused', 'failed')"),
-        postgresql_where=text("state IN ('active', 'paused', 'failed')"),
     ),
     Index("ix_jobs_chat", "chat_key", "id"),
     Index("ix_jobs_ended", "ended_at"),
@@ -255,19 +254,16 @@ deliveries = Table(
         "chat_key",
         "id",
         sqlite_where=text("state IN ('pending', 'sending')"),
-        postgresql_where=text("state IN ('pending', 'sending')"),
     ),
     Index(
         "ix_deliveries_owing",
         "chat_key",
         sqlite_where=text("owes_notice = 1"),
-        postgresql_where=text("owes_notice"),
     ),
     Index(
         "ix_deliveries_failed",
         "id",
         sqlite_where=text("state = 'failed'"),
-        postgresql_where=text("state = 'failed'"),
     ),
     Index("ix_deliveries_chat", "chat_key", "id"),
     Index("ix_deliveries_settled", "settled_at"),
@@ -299,7 +295,6 @@ chunks = Table(
         "ix_chunks_unsure",
         "state",
         sqlite_where=text("state IN ('sending', 'unknown')"),
-        postgresql_where=text("state IN ('sending', 'unknown')"),
     ),
     sqlite_autoincrement=True,
 )

@@ -1,6 +1,7 @@
 """T4 and T5: one chunk at a time goes on the wire, and what became of it is written down."""
 
-from collections.abc import Callable, Collection
+import logging
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,6 +18,7 @@ from gateway.domain.delivery import (
     DeliveryState,
     Moved,
     NotSentReason,
+    Rejected,
     SendOutcome,
     Unknown,
     Verdict,
@@ -26,7 +28,7 @@ from gateway.domain.delivery import (
 from gateway.domain.job import reminder_text
 from gateway.domain.message import ChannelName, ChatKey
 from gateway.domain.schedule import to_millis
-from gateway.store.chats import move_chat, set_reachable
+from gateway.store.chats import Admits, move_chat, set_reachable
 from gateway.store.database import Transaction
 from gateway.store.deliveries import (
     Cut,
@@ -35,6 +37,7 @@ from gateway.store.deliveries import (
     drop_delivery,
     drop_open,
     is_open_chunk,
+    is_touched,
     recut,
 )
 from gateway.store.events import moment, save_transition
@@ -48,6 +51,11 @@ from gateway.store.schema import (
     deliveries,
 )
 from gateway.store.settling import move_on
+
+log = logging.getLogger(__name__)
+
+DAMAGED = "damaged"
+"""Reason of a chunk whose stored form cannot be read."""
 
 MAX_LOOKAHEAD = 50
 """How many open deliveries of a chat are looked at for one that may go out now."""
@@ -80,9 +88,6 @@ _CANDIDATES = (
 _ON_THE_WIRE = select(
     deliveries.c.chat_key, deliveries.c.reason, deliveries.c.attempts, deliveries.c.answered_at
 ).where(deliveries.c.id == bindparam("delivery"))
-
-Admits = Callable[[Connection, ChatKey], bool]
-"""Whether a chat is (still) allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,9 +130,13 @@ def begin_send(tx: Transaction, chat: ChatKey, rules: SendRules, *, now: datetim
         candidate = _next_candidate(connection, chat, now=now)
         if isinstance(candidate, Wait):
             return candidate
-        if not _bring_up_to_date(tx, candidate, rules.cut, now=now):
-            break
-    return _put_on_wire(tx, candidate, address=row.address, account=rules.account, now=now)
+        if _bring_up_to_date(tx, candidate, rules.cut, now=now):
+            continue
+        _put_on_wire(tx, candidate, account=rules.account, now=now)
+        step = _load_step(candidate, chat, address=row.address)
+        if step is not None:
+            return step
+        _reject_damaged(tx, candidate, chat, rules.cut, now=now)
 
 
 def finish_send(
@@ -143,6 +152,8 @@ def finish_send(
     if verdict.reason == NotSentReason.CHAT_UNREACHABLE:
         set_reachable(tx, chat, is_reachable=False, now=now)
     _save_verdict(connection, sent.chunk, verdict, now=now)
+    if isinstance(outcome, Rejected) and outcome.chat_gone:
+        _reject_rest(connection, sent.delivery, outcome.reason, now=now)
     answered_at = row.answered_at
     if answered_at is None and verdict.was_answered:
         answered_at = to_millis(now)
@@ -210,7 +221,13 @@ def recover_sends(
     Returns how many there were.
     """
     rows = tx.connection.execute(
-        select(chunks, deliveries.c.kind, deliveries.c.chat_key, chats.c.address)
+        select(
+            chunks,
+            deliveries.c.kind,
+            deliveries.c.chat_key,
+            deliveries.c.reason.label("delivery_reason"),
+            chats.c.address,
+        )
         .join(deliveries, deliveries.c.id == chunks.c.delivery_id)
         .join(chats, chats.c.chat_key == deliveries.c.chat_key)
         .where(
@@ -220,12 +237,11 @@ def recover_sends(
         )
     ).all()
     for row in rows:
-        sent = ToSend(
-            chunk=load_chunk(row),
-            delivery=DeliveryId(row.delivery_id),
-            kind=DeliveryKind(row.kind),
-            address=row.address,
-        )
+        chat = ChatKey.parse(row.chat_key)
+        sent = _load_step(row, chat, address=row.address)
+        if sent is None:
+            _reject_damaged(tx, row, chat, rules.cut, now=now, end=row.delivery_reason)
+            continue
         lost = Unknown(reason="interrupted", answered=False)
         finish_send(tx, sent, lost, rules, now=now)
     return len(rows)
@@ -262,10 +278,9 @@ def _bring_up_to_date(tx: Transaction, row: Row[Any], cut: Cut, *, now: datetime
 
     True = it was cut again, or ended since nothing of it is left; look for the next chunk again.
     """
-    may_have_arrived = row.number > 1 or row.unknowns or row.unanswered
-    if row.kind != DeliveryKind.REMINDER or may_have_arrived:
-        return False
     delivery = DeliveryId(row.delivery_id)
+    if row.kind != DeliveryKind.REMINDER or is_touched(tx.connection, delivery):
+        return False
     due = due_reminders(tx.connection, delivery)
     if not due:
         drop_delivery(tx, delivery, DeliveryState.PENDING, reason=EndReason.CANCELLED, now=now)
@@ -277,35 +292,89 @@ def _bring_up_to_date(tx: Transaction, row: Row[Any], cut: Cut, *, now: datetime
     return True
 
 
-def _put_on_wire(
-    tx: Transaction, row: Row[Any], *, address: str, account: str, now: datetime
-) -> ToSend:
+def _put_on_wire(tx: Transaction, row: Row[Any], *, account: str, now: datetime) -> None:
     move = (ChunkState(row.state), ChunkState.SENDING)
     save_transition(tx.connection, chunks, row.id, move, {"account": account}, now=now)
     if row.delivery_state == DeliveryState.PENDING:
         forth = (DeliveryState.PENDING, DeliveryState.SENDING)
         save_transition(tx.connection, deliveries, row.delivery_id, forth, {}, now=now)
+
+
+def _load_step(row: Row[Any], chat: ChatKey, *, address: str) -> ToSend | None:
+    """What the row of a chunk on the wire says is sent; None = it is damaged."""
+    try:
+        chunk = load_chunk(row)
+    except (ValueError, TypeError) as error:
+        named = {"chat": str(chat), "delivery": row.delivery_id, "number": row.number}
+        log.warning("chunk_damaged", extra={**named, "error": type(error).__name__})
+        return None
     return ToSend(
-        chunk=load_chunk(row),
+        chunk=chunk,
         delivery=DeliveryId(row.delivery_id),
         kind=DeliveryKind(row.kind),
         address=address,
     )
 
 
+def _reject_damaged(
+    tx: Transaction,
+    row: Row[Any],
+    chat: ChatKey,
+    cut: Cut,
+    *,
+    now: datetime,
+    end: str | None = None,
+) -> None:
+    """Refuse a chunk on the wire that cannot be read, so that what is behind it goes on.
+
+    `end` is why the delivery was to end meanwhile.
+    """
+    refused = {"reason": DAMAGED, "not_before": None}
+    move = (ChunkState.SENDING, ChunkState.REJECTED)
+    save_transition(tx.connection, chunks, row.id, move, refused, now=now)
+    reason = end if end in _STOPPING else DAMAGED
+    move_on(tx, DeliveryId(row.delivery_id), chat, {"reason": reason}, cut, now=now)
+
+
+def _reject_rest(
+    connection: Connection, delivery: DeliveryId, reason: str, *, now: datetime
+) -> None:
+    """No chunk will do better than the one before: each is refused with it, unsent.
+
+    So the delivery ends as failed or partial, as it does when each of them was tried.
+    """
+    rows = connection.execute(
+        select(chunks.c.id, chunks.c.state).where(chunks.c.delivery_id == delivery, is_open_chunk())
+    ).all()
+    for row in rows:
+        state = ChunkState(row.state)
+        if state is ChunkState.PENDING:
+            move = (state, ChunkState.SENDING)
+            save_transition(connection, chunks, row.id, move, {}, now=now)
+            state = ChunkState.SENDING
+        refused = {"reason": reason, "not_before": None}
+        save_transition(connection, chunks, row.id, (state, ChunkState.REJECTED), refused, now=now)
+
+
 def load_chunk(row: Row[Any]) -> Chunk:
-    """A chunk from its row."""
+    """A chunk from its row; raises ValueError or TypeError when it is damaged."""
     return Chunk(
         id=ChunkId(row.id),
         delivery_id=DeliveryId(row.delivery_id),
         number=row.number,
         state=ChunkState.SENDING,
         body=RichText.from_json(row.body),
-        attempts=row.attempts,
-        unknowns=row.unknowns,
-        unanswered=row.unanswered,
-        not_sent=row.not_sent,
+        attempts=_count(row.attempts),
+        unknowns=_count(row.unknowns),
+        unanswered=_count(row.unanswered),
+        not_sent=_count(row.not_sent),
     )
+
+
+def _count(stored: object) -> int:
+    if not isinstance(stored, int):
+        raise ValueError("not a count")
+    return stored
 
 
 def _base_address(address: str) -> str:

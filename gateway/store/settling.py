@@ -16,7 +16,7 @@ from gateway.domain.job import one_line
 from gateway.domain.message import ChatKey
 from gateway.domain.schedule import to_millis
 from gateway.store.database import Topic, Transaction
-from gateway.store.deliveries import Cut, EndReason, NewDelivery, is_open_chunk, store_delivery
+from gateway.store.deliveries import Cut, EndReason, is_open_chunk, store_text
 from gateway.store.events import save_transition
 from gateway.store.reminders import settle_jobs
 from gateway.store.schema import DELIVERY_OWES_NOTICE, chunks, deliveries
@@ -48,10 +48,11 @@ def move_on(
     """Move a delivery whose chunk came back: on to the next chunk, or to its end.
 
     `progress` is what the delivery's row takes over from the send: its attempts, and the reason
-    while it stays open or is dropped.
+    while it stays open or is dropped. What was taken back is not told of as lost, however its
+    chunks ended.
     """
     rows = tx.connection.execute(_CHUNKS, {"delivery": delivery}).all()
-    tx.touch(Topic.DELIVERIES, chat)
+    tx.touch(Topic.ENDED, chat)
     if any(row.is_open for row in rows):
         back = (DeliveryState.SENDING, DeliveryState.PENDING)
         save_transition(tx.connection, deliveries, delivery, back, progress, now=now)
@@ -62,7 +63,7 @@ def move_on(
         reason = None
     elif end is not DeliveryState.DROPPED:
         reason = next(row.reason or row.state for row in rows if row.state != ChunkState.SENT)
-    is_lost = end is not DeliveryState.SENT and reason not in _TAKEN_BACK
+    is_lost = end is not DeliveryState.SENT and progress["reason"] not in _TAKEN_BACK
     ended = {"reason": reason, "settled_at": to_millis(now), "owes_notice": is_lost}
     move = (DeliveryState.SENDING, end)
     save_transition(tx.connection, deliveries, delivery, move, {**progress, **ended}, now=now)
@@ -81,8 +82,5 @@ def _name_lost(tx: Transaction, chat: ChatKey, cut: Cut, *, now: datetime) -> No
         update(deliveries).where(deliveries.c.id.in_(named)).values(owes_notice=False)
     )
     lines = "\n".join(f"• {one_line(row.text, limit=_NAMED_TEXT)}" for row in rows)
-    text = f"Earlier, this did not get through to you (or not all of it):\n{lines}"
-    notice = NewDelivery(
-        chat=chat, kind=DeliveryKind.NOTICE, text=text, chunks=cut(text, is_markdown=False)
-    )
-    store_delivery(tx, notice, now=now)
+    text = f"Earlier, this may not have reached you, or not all of it:\n{lines}"
+    store_text(tx, chat, DeliveryKind.NOTICE, text, cut, now=now)

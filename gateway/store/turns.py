@@ -4,12 +4,11 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select
 
-from gateway.domain.delivery import DeliveryId, DeliveryKind, DeliveryState
-from gateway.domain.job import JobId
+from gateway.domain.delivery import DeliveryId, DeliveryKind
 from gateway.domain.message import ChannelName, ChatKey, Message
-from gateway.domain.schedule import from_millis, to_millis
+from gateway.domain.schedule import to_millis
 from gateway.domain.turn import (
     GIVEN_BACK,
     RunId,
@@ -20,25 +19,34 @@ from gateway.domain.turn import (
     after_interruption,
 )
 from gateway.errors import StaleStateError
-from gateway.store.chats import Chat, load_chat, new_session
+from gateway.store.chats import Admits, Chat, chat_of, load_chat, new_session
 from gateway.store.database import Topic, Transaction
-from gateway.store.deliveries import BLANK, Cut, NewDelivery, store_delivery, store_silence
+from gateway.store.deliveries import (
+    BLANK,
+    Cut,
+    NewDelivery,
+    store_delivery,
+    store_silence,
+    store_text,
+)
 from gateway.store.events import moment, record_event, save_transition
 from gateway.store.messages import turn_messages
+from gateway.store.removal import cancel_queued
 from gateway.store.schema import (
     TURN_IS_QUEUED,
     TURN_IS_RUNNING,
     chats,
-    deliveries,
     runs,
     turns,
 )
+from gateway.store.sights import Sight, mark_seen, recent_sights
 from gateway.store.toolcalls import with_stored_lines
 
-_RECENT = 10
-
-_NEXT = select(func.min(func.coalesce(turns.c.not_before, 0))).where(
-    turns.c.chat_key == bindparam("chat"), TURN_IS_QUEUED
+_NEXT = (
+    select(chats, func.min(func.coalesce(turns.c.not_before, 0)).label("first"))
+    .join(turns, turns.c.chat_key == chats.c.chat_key)
+    .where(turns.c.chat_key == bindparam("chat"), TURN_IS_QUEUED)
+    .group_by(chats.c.chat_key)
 )
 _HEAD = (
     select(turns.c.id, turns.c.trigger, turns.c.text)
@@ -52,37 +60,6 @@ _HEAD = (
 )
 _RUNS = select(runs.c.state, runs.c.reason).where(runs.c.turn_id == bindparam("turn"))
 _INSERT_RUN = insert(runs).returning(runs.c.id)
-_NEWEST_DELIVERY = select(
-    chats.c.seen_delivery_id,
-    select(func.max(deliveries.c.id))
-    .where(deliveries.c.chat_key == chats.c.chat_key)
-    .scalar_subquery()
-    .label("newest"),
-).where(chats.c.chat_key == bindparam("chat"))
-_RECENT_SIGHTS = (
-    select(deliveries)
-    .where(
-        deliveries.c.chat_key == bindparam("chat"),
-        deliveries.c.id > bindparam("seen"),
-        deliveries.c.kind.in_((DeliveryKind.REMINDER, DeliveryKind.COMMAND)),
-        deliveries.c.state.not_in(
-            (DeliveryState.DROPPED, DeliveryState.FAILED, DeliveryState.SUPPRESSED)
-        ),
-    )
-    .order_by(deliveries.c.id.desc())
-    .limit(_RECENT)
-)
-_SEE = update(chats).where(chats.c.chat_key == bindparam("chat"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
-    """Something that was sent to a chat outside its session."""
-
-    kind: DeliveryKind
-    text: str
-    sent_at: datetime
-    job_ids: tuple[JobId, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,43 +102,46 @@ class Notice:
 class Head:
     """A chat with queued turns: whether one may run now, else when the first one may."""
 
-    chat: ChatKey
+    chat: Chat
     is_due: bool
     not_before: datetime | None
 
 
-def queue_heads(
-    connection: Connection, channels: Collection[ChannelName], *, now: datetime
-) -> tuple[Head, ...]:
+def queued_chats(connection: Connection, channels: Collection[ChannelName]) -> tuple[ChatKey, ...]:
     """Every chat with queued turns."""
-    at = to_millis(now)
     rows = connection.execute(
-        select(turns.c.chat_key, func.min(func.coalesce(turns.c.not_before, 0)).label("first"))
+        select(turns.c.chat_key)
+        .distinct()
         .join(chats, chats.c.chat_key == turns.c.chat_key)
         .where(TURN_IS_QUEUED, chats.c.channel.in_(channels))
-        .group_by(turns.c.chat_key)
-    ).all()
-    return tuple(
-        Head(
-            chat=ChatKey.parse(row.chat_key),
-            is_due=row.first <= at,
-            not_before=moment(row.first) if row.first > at else None,
-        )
-        for row in rows
-    )
+    ).scalars()
+    return tuple(ChatKey.parse(key) for key in rows)
 
 
 def next_turn(connection: Connection, chat: ChatKey, *, now: datetime) -> Head | None:
     """The chat's head of the queue; None = nothing is queued."""
-    first = connection.execute(_NEXT, {"chat": str(chat)}).scalar_one()
-    if first is None:
+    row = connection.execute(_NEXT, {"chat": str(chat)}).one_or_none()
+    if row is None:
         return None
-    is_due = first <= to_millis(now)
-    return Head(chat=chat, is_due=is_due, not_before=None if is_due else moment(first))
+    is_due = row.first <= to_millis(now)
+    not_before = None if is_due else moment(row.first)
+    return Head(chat=chat_of(row), is_due=is_due, not_before=not_before)
 
 
-def claim_turn(tx: Transaction, chat: ChatKey, *, owner: str, now: datetime) -> Claim | None:
-    """T2: start a run of the chat's oldest queued turn whose not_before has passed."""
+def claim_turn(
+    tx: Transaction, chat: ChatKey, *, owner: str, admits: Admits, now: datetime
+) -> Claim | None:
+    """T2: start a run of the chat's oldest queued turn whose not_before has passed.
+
+    The queued turns of a chat that is not allowed any more are cancelled instead.
+    """
+    if not admits(tx.connection, chat):
+        cancel_queued(tx, chat, now=now)
+        return None
+    return _claim(tx, chat, owner=owner, now=now)
+
+
+def _claim(tx: Transaction, chat: ChatKey, *, owner: str, now: datetime) -> Claim | None:
     connection = tx.connection
     due = {"chat": str(chat), "now": to_millis(now)}
     row = connection.execute(_HEAD, due).one_or_none()
@@ -173,7 +153,7 @@ def claim_turn(tx: Transaction, chat: ChatKey, *, owner: str, now: datetime) -> 
     move = (TurnState.QUEUED, TurnState.RUNNING)
     save_transition(connection, turns, turn, move, {"started_at": to_millis(now)}, now=now)
     run = _insert_run(connection, turn, attempt=len(earlier) + 1, owner=owner, now=now)
-    seen, recent = _recent(connection, chat)
+    seen, recent = recent_sights(connection, chat)
     return Claim(
         turn=turn,
         run=run,
@@ -196,8 +176,11 @@ def refuse_turn(
     owner: str,
     now: datetime,
 ) -> bool:
-    """The session was not ready: end the chat's head turn with a failed run, in one commit."""
-    claim = claim_turn(tx, chat, owner=owner, now=now)
+    """The session was not ready: end the chat's head turn with a failed run, in one commit.
+
+    A chat that is not allowed any more is not told so: its notice is dropped before it is sent.
+    """
+    claim = _claim(tx, chat, owner=owner, now=now)
     if claim is None:
         return False
     return fail_turn(tx, claim, end, notice, now=now)
@@ -226,9 +209,8 @@ def answer_turn(
     }
     move = (TurnState.RUNNING, TurnState.ANSWERED if pieces else TurnState.SILENT)
     save_transition(tx.connection, turns, claim.turn, move, values, now=now)
-    seen = {"chat": str(claim.chat.key), "seen_delivery_id": claim.seen_delivery}
-    tx.connection.execute(_SEE, seen)
-    tx.touch(Topic.TURNS, claim.chat.key)
+    mark_seen(tx.connection, claim.chat.key, claim.seen_delivery)
+    tx.touch(Topic.ENDED, claim.chat.key)
     return True
 
 
@@ -248,14 +230,14 @@ def fail_turn(
     told = with_stored_lines(tx.connection, claim.turn, notice.text(claim.run))
     values = {
         "reason": end.reason or end.state,
-        "delivery_id": _store_notice(tx, chat, told, notice.cut, now=now),
+        "delivery_id": store_text(tx, chat, DeliveryKind.NOTICE, told, notice.cut, now=now),
         "ended_at": to_millis(now),
     }
     move = (TurnState.RUNNING, TurnState.FAILED)
     save_transition(tx.connection, turns, claim.turn, move, values, now=now)
     if begins_session:
         new_session(tx, chat)
-    tx.touch(Topic.TURNS, chat)
+    tx.touch(Topic.ENDED, chat)
     return True
 
 
@@ -298,21 +280,13 @@ def recover_turns(
             values = {"reason": "interrupted", "ended_at": to_millis(now)}
         if after is TurnState.FAILED:
             text = with_stored_lines(tx.connection, row.id, notice.text(RunId(row.run_id)))
-            values["delivery_id"] = _store_notice(tx, chat, text, notice.cut, now=now)
+            notice_id = store_text(tx, chat, DeliveryKind.NOTICE, text, notice.cut, now=now)
+            values["delivery_id"] = notice_id
         elif after is TurnState.CANCELLED:
             values["delivery_id"] = store_silence(tx, chat, reason="interrupted", now=now)
         save_transition(tx.connection, turns, row.id, (TurnState.RUNNING, after), values, now=now)
         tx.touch(Topic.TURNS, chat)
     return len(rows)
-
-
-def _store_notice(
-    tx: Transaction, chat: ChatKey, text: str, cut: Cut, *, now: datetime
-) -> DeliveryId:
-    notice = NewDelivery(
-        chat=chat, kind=DeliveryKind.NOTICE, text=text, chunks=cut(text, is_markdown=False)
-    )
-    return store_delivery(tx, notice, now=now)
 
 
 def _insert_run(
@@ -356,28 +330,3 @@ def _counts(state: str, reason: str | None) -> bool:
 def _interruptions(connection: Connection, turn: int) -> int:
     rows = connection.execute(_RUNS, {"turn": turn}).all()
     return sum(_counts(row.state, row.reason) for row in rows)
-
-
-def _recent(connection: Connection, chat: ChatKey) -> tuple[DeliveryId, tuple[Sight, ...]]:
-    """What was sent to the chat outside its session since its last turn, oldest first."""
-    key = str(chat)
-    marks = connection.execute(_NEWEST_DELIVERY, {"chat": key}).one()
-    newest = DeliveryId(max(marks.newest or 0, marks.seen_delivery_id))
-    if newest <= marks.seen_delivery_id:
-        return newest, ()
-    since = {"chat": key, "seen": marks.seen_delivery_id}
-    rows = connection.execute(_RECENT_SIGHTS, since).all()
-    sights = []
-    for row in reversed(rows):
-        job_ids = connection.execute(
-            select(turns.c.job_id).where(turns.c.delivery_id == row.id).order_by(turns.c.id)
-        ).scalars()
-        sights.append(
-            Sight(
-                kind=DeliveryKind(row.kind),
-                text=row.text,
-                sent_at=from_millis(row.settled_at or row.created_at),
-                job_ids=tuple(JobId(job) for job in job_ids if job is not None),
-            )
-        )
-    return newest, tuple(sights)

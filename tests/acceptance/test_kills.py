@@ -374,7 +374,7 @@ def reminds_of(text: str, words: str) -> bool:
     """Whether a text is the reminder itself, alone or in a list; not its confirmation, nor word
     that nobody knows whether it arrived.
     """
-    if "did not get through" in text:
+    if "may not have reached you" in text:
         return False
     line = re.compile(rf"(• )?(\(was due [^)]*\) )?{re.escape(words)}\.?")
     return any(line.fullmatch(one) for one in text.removeprefix(MARK).splitlines())

@@ -402,10 +402,11 @@ async def test_pairing_lets_a_stranger_in_while_the_gateway_runs(
     assert admitted.code == 0, admitted.errors
     assert "telegram:42" in admitted.output
 
+    assert (await answered(gateway, api, 2, chat=42))[1].startswith("You are let in now.")
     pushed(api, "now I am in", chat=42)
-    texts = await answered(gateway, api, 2, chat=42)
-    assert "now I am in" in texts[1]
-    assert len(texts) == 2
+    texts = await answered(gateway, api, 3, chat=42)
+    assert "now I am in" in texts[2]
+    assert len(texts) == 3
     listed = await connected.run("pair", "--list")
     assert "in: Ann (telegram:42)" in listed.output
 
@@ -431,8 +432,9 @@ async def test_pairing_works_on_a_stopped_gateway(connected: World, api: BotApi)
     # Paired chats alone are enough: pairing may be switched off again.
     connected.settings["TELEGRAM_PAIRING"] = "false"
     gateway = await connected.up()
+    assert (await answered(gateway, api, 2, chat=42))[1].startswith("You are let in now.")
     pushed(api, "now I am in", chat=42)
-    assert "now I am in" in (await answered(gateway, api, 2, chat=42))[1]
+    assert "now I am in" in (await answered(gateway, api, 3, chat=42))[2]
     await gateway.stop()
     revoked = await connected.run("pair", "--revoke", "telegram:42")
     assert revoked.code == 0, revoked.errors

@@ -3,7 +3,7 @@
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -29,6 +29,7 @@ from gateway.hosts.base import Host
 from gateway.hosts.pool import HostPool, PoolLimits
 from gateway.store.chats import load_chat
 from gateway.store.database import Database
+from gateway.store.deliveries import Cut
 from tests.factories import BERLIN, SERVED, cut, make_message, states_of
 from tests.fakes.clock import ManualClock
 from tests.fakes.local_host import LocalHost
@@ -46,6 +47,8 @@ class RigRules:
     patience: float = 10.0
     capacity: int = 8
     channels: Collection[ChannelName] = SERVED
+    cut: Cut = cut
+    looks: bool = True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,26 +113,28 @@ async def running_rig(
     owner = OwnerNotices(store, clock, owner=rules.owner, cut=cut)
     await owner.load()
     tools = ToolServer(store, [make_extension(store, access.admits_chat)], clock)
-    # Not below pytest's folder: the path of a socket has to be short.
-    with tempfile.TemporaryDirectory(prefix="rig-") as short:
+    async with AsyncExitStack() as stops:
+        # Not below pytest's folder: the path of a socket has to be short.
+        short = stops.enter_context(tempfile.TemporaryDirectory(prefix="rig-"))
         socket = Path(short) / "tools.sock"
-        async with tools_served(tools, socket):
-            pool = HostPool(
-                host or LocalHost(),
-                root=folder / "sessions",
-                tool_address=socket,
-                tokens=tools,
-                limits=PoolLimits(capacity=rules.capacity),
-            )
-            rig = _build(store, clock, channel, access, owner, tools, pool, rules, socket)
+        pool = HostPool(
+            host or LocalHost(),
+            root=folder / "sessions",
+            tool_address=socket,
+            tokens=tools,
+            limits=PoolLimits(capacity=rules.capacity),
+        )
+        rig = _build(store, clock, channel, access, owner, tools, pool, rules, socket)
+        # Started, and so stopped, in the gateway's own order.
+        stops.push_async_callback(rig.outbox.close, rig.stop_patience, grace=0.05)
+        await stops.enter_async_context(tools_served(tools, socket))
+        stops.push_async_callback(pool.close, 2)
+        stops.push_async_callback(rig.router.close, rig.stop_patience, grace=0.05)
+        stops.push_async_callback(rig.intake.close)
+        if rules.looks:
             await rig.outbox.look(SERVED)
             await rig.router.look(SERVED)
-            try:
-                yield rig
-            finally:
-                await rig.router.close(rig.stop_patience, grace=0.05)
-                await pool.close(2)
-                await rig.outbox.close(rig.stop_patience, grace=0.05)
+        yield rig
 
 
 def _build(
@@ -148,19 +153,20 @@ def _build(
         if known is not None:
             await channel.show_typing(Target(address=known.address))
 
-    typing = Typing(show, limit=60, interval=0.01)
+    typing = Typing(show, limit=60, interval=0.01, delay=0)
     router_rules = RouterRules(
         owner_id="rig:1",
         timezone=BERLIN,
-        cuts=dict.fromkeys(ChannelName, cut),
+        cuts=dict.fromkeys(ChannelName, rules.cut),
+        admits=access.admits_chat,
         patience=rules.patience,
     )
     router = Router(store, pool, tools, clock, (typing, owner), router_rules)
 
     async def follow(done: Done, chat: ChatKey) -> None:
-        await router.abort(done.abort)
         if done.begins_session:
             await pool.evict(chat)
+        await router.abort(done.abort)
 
     async def say(chat: ChatKey, text: str) -> None:
         outcome: SendOutcome = await channel.send(

@@ -112,7 +112,7 @@ async def test_a_command_that_cannot_be_stored_has_no_effect(
             raise StoreBusyError("disk full")
 
         with monkeypatch.context() as patched:
-            patched.setattr("gateway.engine.intake.store_delivery", refuse)
+            patched.setattr("gateway.engine.intake.store_text", refuse)
             with pytest.raises(StoreBusyError):
                 await rig.receive(make_message("/cancel 1", external_id="u1"))
         assert await states_of(store, jobs) == [JobState.ACTIVE]
@@ -232,7 +232,7 @@ async def test_a_reminder_that_is_on_its_way_is_listed_so(
 
 
 @pytest.mark.parametrize(
-    ("state", "mark"), [(JobState.FAILED, "did not reach you"), (JobState.PAUSED, "paused")]
+    ("state", "mark"), [(JobState.FAILED, "may not have reached you"), (JobState.PAUSED, "paused")]
 )
 async def test_a_reminder_that_will_not_fire_is_listed_with_its_state(
     state: JobState, mark: str, store: Database, clock: ManualClock, tmp_path: Path

@@ -25,7 +25,15 @@ from gateway.store.messages import admit_message
 from gateway.store.opening import Layout, open_database
 from gateway.store.schema import episodes, events, messages, turns
 from gateway.store.turns import claim_turn
-from tests.factories import CHAT, NOW, OTHER_CHAT, make_message, queued_turn, rows_of
+from tests.factories import (
+    CHAT,
+    NOW,
+    OTHER_CHAT,
+    Door,
+    make_message,
+    queued_turn,
+    rows_of,
+)
 
 
 @pytest.fixture
@@ -218,8 +226,8 @@ async def test_two_claims_in_one_commit_run_one_turn(store: Database) -> None:
     await queued_turn(store)
     claims = await all_at_once(
         store,
-        lambda tx: claim_turn(tx, CHAT, owner="a", now=NOW),
-        lambda tx: claim_turn(tx, CHAT, owner="b", now=NOW),
+        lambda tx: claim_turn(tx, CHAT, owner="a", admits=Door().admits, now=NOW),
+        lambda tx: claim_turn(tx, CHAT, owner="b", admits=Door().admits, now=NOW),
     )
     assert [claim is not None for claim in claims] == [True, False]
 

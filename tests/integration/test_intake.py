@@ -1,5 +1,6 @@
 """The one door: who comes in, what is stored before it is acknowledged, and who is told what."""
 
+import asyncio
 import logging
 from dataclasses import replace
 from datetime import timedelta
@@ -19,13 +20,13 @@ from gateway.domain.message import (
 )
 from gateway.engine import texts
 from gateway.engine.owner import Episode
-from gateway.errors import StoreBusyError
+from gateway.errors import CorruptDatabaseError, StoreBusyError, StoreError
 from gateway.store.chats import admit_pairing, find_pairing, load_chat
 from gateway.store.database import Database
 from gateway.store.schema import chats, deliveries, messages, pairings, turns
-from tests.factories import CHAT, OTHER_CHAT, make_edit, make_message, rows_of
+from tests.factories import CHAT, OTHER_CHAT, make_edit, make_message, rows_of, states_of
 from tests.fakes.clock import ManualClock
-from tests.fakes.local_host import LocalHost, Pause, said
+from tests.fakes.local_host import LocalHost, Pause, hang, said
 from tests.fakes.rig import Rig, RigRules, running_rig
 from tests.fakes.sessions import eventually
 
@@ -127,13 +128,15 @@ async def test_a_stranger_is_given_one_code_an_hour_where_pairing_is_on(
     async with running_rig(store, clock, tmp_path, rules=rules) as rig:
         await rig.receive("hello")
         await rig.receive("hello?")
+        await eventually(lambda: len(rig.channel.texts()) >= 1)
         (told,) = rig.channel.texts()
         (row,) = await rows_of(store, pairings, pairings.c.address == "42")
         assert f"gateway pair {row.code}" in told
         rig.advance(3600)
         await rig.receive("hello??")
-        assert len(rig.channel.texts()) == 2
+        await eventually(lambda: len(rig.channel.texts()) >= 2)
 
+    assert len(rig.channel.texts()) == 2
     assert await rows_of(store, messages) == []
     assert await rows_of(store, deliveries) == []
 
@@ -161,6 +164,79 @@ async def test_a_group_is_never_offered_pairing(
         await rig.receive(group_message())
 
     assert rig.channel.tried == []
+
+
+async def test_a_stranger_who_takes_no_answer_holds_up_nobody(
+    store: Database, clock: ManualClock, tmp_path: Path
+) -> None:
+    rules = RigRules(allowed=("43",), pairing=(ChannelName.TELEGRAM,))
+    async with running_rig(store, clock, tmp_path, rules=rules) as rig:
+        rig.channel.shut("42")
+        await rig.receive("hello")
+        await eventually(lambda: len(rig.channel.tried) == 1)
+        await rig.receive("hi", chat=OTHER_CHAT)
+        await rig.until_sent("echo: hi", address="43")
+        assert tasks_named("say:") == ["say:telegram:42"]
+
+    assert tasks_named("say:") == []
+    assert rig.channel.texts() == []
+
+
+async def test_a_command_whose_effect_takes_long_holds_up_nobody(
+    store: Database,
+    clock: ManualClock,
+    tmp_path: Path,
+    host: LocalHost,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    host.steps.append(hang)
+    reached, may_end = asyncio.Event(), asyncio.Event()
+
+    async def stuck() -> None:
+        reached.set()
+        await may_end.wait()
+
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        await rig.receive("work")
+        await eventually(lambda: len(host.prompts) == 1)
+        with monkeypatch.context() as patched:
+            patched.setattr(host.sessions[0], "abort", stuck)
+            await rig.receive("/stop")
+            await reached.wait()
+            await rig.receive("hi", chat=OTHER_CHAT)
+            await rig.until_sent("echo: hi", address="43")
+            assert tasks_named("follow:") == [f"follow:{CHAT}"]
+        may_end.set()
+        await eventually(lambda: tasks_named("follow:") == [])
+
+
+async def test_an_effect_that_fails_is_logged(
+    store: Database,
+    clock: ManualClock,
+    tmp_path: Path,
+    host: LocalHost,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def refuse(chat: ChatKey) -> None:
+        raise RuntimeError("no such process")
+
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        monkeypatch.setattr(rig.pool, "evict", refuse)
+        await rig.receive("/new")
+        await eventually(lambda: bool(events(caplog, "background_failed")))
+
+    (record,) = events(caplog, "background_failed")
+    assert record.__dict__["task"] == f"follow:{CHAT}"
+
+
+def events(caplog: pytest.LogCaptureFixture, event: str) -> list[logging.LogRecord]:
+    return [record for record in caplog.records if record.message == event]
+
+
+def tasks_named(start: str) -> list[str]:
+    names = [task.get_name() for task in asyncio.all_tasks()]
+    return [name for name in names if name.startswith(start)]
 
 
 # ---- stored before acknowledged --------------------------------------------------------------
@@ -193,6 +269,88 @@ async def test_a_message_that_cannot_be_stored_is_not_acknowledged(
         await rig.until_sent("echo: hello")
 
 
+def broken(*args: object, **kwargs: object) -> None:
+    raise ValueError("damaged row")
+
+
+async def test_a_message_that_nothing_can_be_made_of_is_told_and_stops_nobody(
+    store: Database,
+    clock: ManualClock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bad = make_message("secret words", external_id="u1")
+    async with running_rig(store, clock, tmp_path) as rig:
+        with monkeypatch.context() as patched:
+            patched.setattr("gateway.engine.intake.admit_message", broken)
+            assert await rig.receive(bad)
+            assert await rig.receive(bad)
+        await rig.receive("next")
+        await rig.until_sent(texts.NOT_TAKEN, "echo: next")
+
+    first, _ = await rows_of(store, messages)
+    assert (first.text, first.reason, first.turn_id) == ("secret words", "failed", None)
+    assert len(await rows_of(store, deliveries)) == 2
+    logged = events(caplog, "inbound_failed")
+    assert [record.__dict__["external_id"] for record in logged] == ["u1", "u1"]
+    assert not any("secret" in str(record.__dict__) for record in logged)
+
+
+async def test_a_message_that_cannot_be_kept_at_all_stops_nobody(
+    store: Database,
+    clock: ManualClock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with running_rig(store, clock, tmp_path) as rig:
+        with monkeypatch.context() as patched:
+            patched.setattr("gateway.engine.intake.admit_message", broken)
+            patched.setattr("gateway.engine.intake.record_message", broken)
+            patched.setattr("gateway.engine.intake.edit_message", broken)
+            assert await rig.receive(make_message(external_id="u1"))
+            assert await rig.intake.receive(make_edit("hello", make_message()))
+        await rig.receive("next")
+        await rig.until_sent("echo: next")
+
+    (lost,) = events(caplog, "message_lost")
+    assert lost.__dict__["external_id"] == "u1"
+
+
+@pytest.mark.parametrize("error", [StoreBusyError, CorruptDatabaseError])
+async def test_a_message_that_may_be_stored_later_is_not_given_up(
+    error: type[StoreError],
+    store: Database,
+    clock: ManualClock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise error("not now")
+
+    async with running_rig(store, clock, tmp_path) as rig:
+        with monkeypatch.context() as patched:
+            patched.setattr("gateway.engine.intake.admit_message", broken)
+            patched.setattr("gateway.engine.intake.record_message", refuse)
+            with pytest.raises(error):
+                await rig.receive("hello")
+
+    assert await rows_of(store, messages) == []
+
+
+async def test_i06_a_stranger_is_told_nothing_of_what_goes_wrong(
+    store: Database, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running_rig(store, clock, tmp_path) as rig:
+        with monkeypatch.context() as patched:
+            patched.setattr("gateway.engine.intake.chat_addresses", broken)
+            assert not await rig.receive("hello", chat=STRANGER)
+
+    assert await rows_of(store, messages) == []
+    assert rig.channel.tried == []
+
+
 async def test_the_same_update_twice_is_answered_once(
     store: Database, clock: ManualClock, tmp_path: Path
 ) -> None:
@@ -204,6 +362,9 @@ async def test_the_same_update_twice_is_answered_once(
         assert await rig.receive(message)
         await rig.receive("next")
         await rig.until_sent("echo: hello", "echo: next")
+
+    assert await states_of(store, turns) == ["answered", "answered"]
+    assert await states_of(store, deliveries) == ["sent", "sent"]
 
 
 async def test_what_cannot_be_stored_is_taken_out_of_a_text(
@@ -291,6 +452,8 @@ async def test_i18_an_album_without_words_gets_one_line(
         await rig.receive(photo())
         await rig.until_sent(texts.ONLY_TEXT, texts.ONLY_TEXT)
 
+    assert len(await rows_of(store, deliveries)) == 2
+
 
 async def test_i18_an_album_with_a_caption_is_one_turn(
     store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
@@ -367,6 +530,11 @@ async def test_an_old_message_handed_over_twice_is_named_once(
         await rig.receive("new")
         await rig.until(deliveries, ["sent", "sent"])
 
+    named, answer = rig.channel.texts()
+    assert named.startswith("I was away")
+    assert answer == "echo: new"
+    assert await states_of(store, deliveries) == ["sent", "sent"]
+
 
 # ---- groups ----------------------------------------------------------------------------------
 
@@ -440,6 +608,46 @@ async def test_i23_the_owner_is_told_once_and_again_after_a_pause(
         await eventually(lambda: len(rig.channel.texts("99")) == 2)
 
     assert "telegram:-4001" in rig.channel.texts("99")[0]
+
+
+async def test_i23_a_loop_that_goes_on_is_told_once(
+    store: Database, clock: ManualClock, tmp_path: Path
+) -> None:
+    rules = RigRules(allowed=(GROUP.address, "42", "43", "99"), owner=OWNER)
+    async with running_rig(store, clock, tmp_path, rules=rules) as rig:
+        await answer_fast(rig, clock, 8)
+        await rig.receive(replace(group_message("slow", sender="43"), sent_at=clock.now()))
+        await eventually(lambda: "echo: slow" in rig.channel.texts(GROUP.address))
+        await rig.until(deliveries, ["sent"] * 9)
+        assert rig.owner.is_open(Episode.LOOP)
+        clock.advance(timedelta(seconds=5))
+        await answer_fast(rig, clock, 10)
+        await eventually(lambda: len(rig.channel.texts("99")) >= 1)
+
+    assert [row.reason for row in await rows_of(store, messages)].count("loop") == 3
+    assert len([row for row in await rows_of(store, deliveries) if row.chat_key == str(OWNER)]) == 1
+
+
+async def test_i23_what_was_not_stored_does_not_count(
+    store: Database, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise StoreBusyError("disk full")
+
+    async with running_rig(store, clock, tmp_path, rules=in_group("42")) as rig:
+        await answer_fast(rig, clock, 5)
+        message = replace(group_message("again"), sent_at=clock.now())
+        with monkeypatch.context() as patched:
+            patched.setattr("gateway.engine.intake.admit_message", refuse)
+            for _ in range(3):
+                with pytest.raises(StoreBusyError):
+                    await rig.receive(message)
+        for _ in range(3):
+            await rig.receive(message)
+        await rig.until(deliveries, ["sent"] * 6)
+        assert not rig.owner.is_open(Episode.LOOP)
+
+    assert [row.reason for row in await rows_of(store, messages)] == [None] * 6
 
 
 async def test_a_person_who_writes_a_lot_is_answered(

@@ -3,12 +3,18 @@
 import asyncio
 import logging
 from dataclasses import replace
-from datetime import timedelta
+from datetime import (
+    datetime,
+    timedelta,
+)
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Row
+from sqlalchemy import (
+    Row,
+    event,
+)
 
 from gateway.domain.delivery import (
     DeliveryId,
@@ -26,14 +32,17 @@ from gateway.domain.job import JobState
 from gateway.domain.message import ChannelName, ChatKey
 from gateway.domain.richtext import Entity, EntityKind, RichText
 from gateway.engine import outbox as outbox_module
+from gateway.errors import StoreError
 from gateway.store.chats import ensure_chat
 from gateway.store.database import Database, Transaction
 from gateway.store.deliveries import NewDelivery, store_delivery
 from gateway.store.schema import chats, chunks, deliveries, jobs, runs
+from gateway.store.sending import SendRules, ToSend, Wait, begin_send
 from tests.factories import (
     CHAT,
     NOW,
     OTHER_CHAT,
+    SERVED,
     active_job,
     answered_turn,
     fire,
@@ -265,6 +274,24 @@ async def test_silence_is_tried_again_once_with_a_mark(
         rig.channel.answer_next(NO_ANSWER)
         await stored_delivery(store, "hello")
         await rig.until_sent("(may be a repeat) hello")
+        await rig.until(deliveries, ["sent"])
+
+
+async def test_silence_that_lasts_is_tried_again_once_only(
+    store: Database, clock: ManualClock, tmp_path: Path
+) -> None:
+    async with running_rig(store, clock, tmp_path) as rig:
+        rig.channel.answer_next(NO_ANSWER, NO_ANSWER)
+        await stored_delivery(store, "hello")
+        await rig.until(deliveries, ["failed"])
+        rig.advance(3600)
+        await rig.outbox.look(SERVED)
+        await stored_delivery(store, "fence", chat=OTHER_CHAT, now=clock.now())
+        await rig.until_sent("fence", address="43")
+
+    texts = [shown.text for shown in rig.channel.tried if shown.address == "42"]
+    assert texts == ["hello", "(may be a repeat) hello"]
+    assert await states_of(store, deliveries) == ["failed", "sent"]
 
 
 @pytest.mark.parametrize("error", [RuntimeError("broken"), OSError("reset"), ValueError("odd")])
@@ -487,3 +514,38 @@ async def test_a_send_on_the_wire_may_end_during_the_stop(
         await closing
 
     assert await states_of(store, chunks) == ["sent", "pending"]
+
+
+async def test_each_chunk_after_the_first_costs_one_commit(
+    store: Database, clock: ManualClock, tmp_path: Path
+) -> None:
+    async with running_rig(store, clock, tmp_path) as rig:
+        commits: list[str] = []
+        event.listen(store._writer_engine, "commit", lambda _: commits.append("commit"))
+        await stored_delivery(store, "one|two|three")
+        await rig.until(deliveries, ["sent"])
+
+    assert len(commits) == len(["stored", "one begun", "one and two", "two and three", "three"])
+
+
+async def test_a_chunk_that_cannot_begin_does_not_hide_what_became_of_the_one_before(
+    store: Database, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begins = 0
+
+    def begin(tx: Transaction, chat: ChatKey, rules: SendRules, *, now: datetime) -> ToSend | Wait:
+        nonlocal begins
+        begins += 1
+        if begins in (2, 3):
+            raise StoreError("not now")
+        return begin_send(tx, chat, rules, now=now)
+
+    monkeypatch.setattr(outbox_module, "begin_send", begin)
+    async with running_rig(store, clock, tmp_path) as rig:
+        await stored_delivery(store, "one|two")
+        await waiting(rig)
+        assert await states_of(store, chunks) == ["sent", "pending"]
+        rig.advance(5)
+        await rig.until(deliveries, ["sent"])
+
+    assert rig.channel.texts() == ["one", "two"]

@@ -8,6 +8,7 @@ import pytest
 from gateway.domain.delivery import DeliveryKind
 from gateway.domain.message import ChatKey
 from gateway.engine.owner import Episode, OwnerNotices
+from gateway.errors import StoreError
 from gateway.store.database import Database
 from gateway.store.schema import deliveries, episodes
 from tests.factories import CHAT, cut, rows_of
@@ -37,11 +38,56 @@ async def test_a_trouble_is_told_and_logged_once(
 
 
 async def test_a_trouble_told_from_several_places_at_once_is_told_once(
-    store: Database, notices: OwnerNotices
+    store: Database, notices: OwnerNotices, caplog: pytest.LogCaptureFixture
 ) -> None:
     await asyncio.gather(*(notices.tell(Episode.HOST_BROKEN, "It is broken.") for _ in range(5)))
 
     assert len(await told(store)) == 1
+    assert [record.message for record in caplog.records] == ["operator_needed"]
+
+
+async def test_a_trouble_that_is_over_while_it_is_told_is_over(
+    store: Database, notices: OwnerNotices
+) -> None:
+    await asyncio.gather(
+        notices.tell(Episode.HOST_BROKEN, "It is broken."), notices.over(Episode.HOST_BROKEN)
+    )
+
+    assert not notices.is_open(Episode.HOST_BROKEN)
+    assert await rows_of(store, episodes) == []
+
+
+async def test_a_trouble_that_could_not_be_stored_is_told_when_it_is_met_again(
+    store: Database, notices: OwnerNotices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: object, **kwargs: object) -> bool:
+        raise ValueError("damaged row")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("gateway.engine.owner.begin_episode", refuse)
+        with pytest.raises(StoreError):
+            await notices.tell(Episode.HOST_BROKEN, "It is broken.")
+    assert not notices.is_open(Episode.HOST_BROKEN)
+    await notices.tell(Episode.HOST_BROKEN, "It is broken.")
+
+    assert len(await told(store)) == 1
+    assert notices.is_open(Episode.HOST_BROKEN)
+
+
+async def test_a_trouble_that_could_not_be_ended_is_ended_when_it_is_over_again(
+    store: Database, notices: OwnerNotices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise ValueError("damaged row")
+
+    await notices.tell(Episode.HOST_BROKEN, "It is broken.")
+    with monkeypatch.context() as patched:
+        patched.setattr("gateway.engine.owner.end_episodes", refuse)
+        with pytest.raises(StoreError):
+            await notices.over(Episode.HOST_BROKEN)
+    await notices.over(Episode.HOST_BROKEN)
+
+    assert await rows_of(store, episodes) == []
 
 
 async def test_a_trouble_that_comes_back_is_told_again(

@@ -22,7 +22,7 @@ from gateway.store.notices import note_too_old, was_answered_lately
 from gateway.store.schema import chunks, deliveries, jobs, messages, metadata, runs, turns
 from gateway.store.sending import finish_send, open_delivery_chats, recover_sends
 from gateway.store.stopping import stop_chat
-from gateway.store.turns import answer_turn, next_turn, queue_heads, recover_turns
+from gateway.store.turns import answer_turn, next_turn, queued_chats, recover_turns
 from gateway.store.upkeep import purge
 from tests.factories import (
     CHAT,
@@ -198,7 +198,7 @@ async def live_a_day(store: Database) -> None:
     await store.write(release_channel, CHAT.channel)
     await store.read(open_delivery_chats, SERVED)
     await store.read(next_turn, CHAT, now=NOW)
-    await store.read(queue_heads, SERVED, now=NOW)
+    await store.read(queued_chats, SERVED)
     await store.read(is_chat_settled, CHAT)
     await store.read(load_counts, now=NOW)
     await store.write(stop_chat, CHAT, now=later(62))
@@ -256,7 +256,8 @@ async def test_no_statement_reads_the_history(store: Database, watch: Watch) -> 
         ("SELECT jobs.next_slot_at .*JOIN chats .*LIMIT", "ix_jobs_due"),
         (r'SELECT turns.id, turns."trigger", turns.text .*LIMIT', "ix_turns_open"),
         (r"SELECT turns.id, turns.not_before .*NOT \(EXISTS", "ix_turns_open"),
-        (r"SELECT min\(coalesce\(turns.not_before.*turns.chat_key = ", "ix_turns_open"),
+        (r"SELECT chats.chat_key, .*min\(coalesce\(turns.not_before", "ix_turns_open"),
+        (r"SELECT chats.seen_delivery_id, .*min\(deliveries.id\)", "ix_deliveries_open"),
         (r"SELECT chunks.id, .*anon_1", "ix_deliveries_open"),
         (r"SELECT deliveries.id .*kind = .*NOT \(EXISTS", "ix_deliveries_open"),
         ("SELECT deliveries.id, deliveries.text .*owes_notice", "ix_deliveries_owing"),

@@ -1,7 +1,9 @@
 """Turns: joined, run one at a time, ended once, and told to the person whatever becomes of them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,11 +12,14 @@ from sqlalchemy import Row, select
 
 from gateway.domain.delivery import DeliveryKind
 from gateway.domain.message import ChatKey
-from gateway.domain.turn import GIVEN_BACK, RunState, TurnState
+from gateway.domain.richtext import RichText
+from gateway.domain.turn import GIVEN_BACK, RunId, RunState, TurnState
+from gateway.engine import router as router_module
 from gateway.engine import texts
 from gateway.engine.owner import Episode
 from gateway.errors import HostNotReadyError, StoreError
-from gateway.hosts.base import Failed, FailureKind
+from gateway.hosts.base import Failed, FailureKind, Prompt
+from gateway.log_context import bound_ids
 from gateway.store.database import Database
 from gateway.store.opening import Layout
 from gateway.store.schema import deliveries, runs, turns
@@ -36,7 +41,7 @@ from tests.factories import (
     states_of,
 )
 from tests.fakes.clock import ManualClock
-from tests.fakes.local_host import LocalHost, Pause, hang, said
+from tests.fakes.local_host import End, LocalHost, LocalSession, Pause, hang, said
 from tests.fakes.rig import RigRules, running_rig
 from tests.fakes.sessions import eventually
 
@@ -165,9 +170,43 @@ async def test_d23_typing_is_shown_until_the_reply_is_out(
         await eventually(lambda: not _typing_tasks())
 
 
+async def test_d23_typing_is_shown_while_more_of_a_message_is_waited_for(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        await rig.receive(make_message("one", hold=1.5, is_part=True))
+        await eventually(lambda: clock.waiting == 1 and len(rig.channel.typing) >= 3)
+        await rig.receive(make_message(" two", hold=1.5, is_part=True))
+        rig.advance(1.5)
+        await rig.until_sent("echo: one two")
+        await eventually(lambda: not _typing_tasks())
+        await rig.receive(make_message("three", hold=1.5, is_part=True))
+        await eventually(lambda: clock.waiting == 1 and len(_typing_tasks()) == 1)
+    await eventually(lambda: not _typing_tasks())
+
+
 def _typing_tasks() -> list[str]:
+    return _tasks("typing:")
+
+
+def _tasks(start: str) -> list[str]:
     names = [task.get_name() for task in asyncio.all_tasks()]
-    return [name for name in names if name.startswith("typing:")]
+    return [name for name in names if name.startswith(start)]
+
+
+async def test_nothing_is_run_before_the_first_look(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    rules = RigRules(looks=False)
+    async with running_rig(store, clock, tmp_path, host=host, rules=rules) as rig:
+        await rig.receive("hello")
+        assert _tasks("router:") == []
+        await rig.router.look(SERVED)
+        await rig.until(turns, ["answered"])
+        await rig.receive("next")
+        await rig.until(turns, ["answered", "answered"])
+
+    assert len(host.prompts) == 2
 
 
 async def test_what_is_queued_at_the_start_is_run(
@@ -261,7 +300,7 @@ async def test_stop_is_stored_and_answered_while_the_run_goes_on(
         await rig.until_sent("Stopped.")
         turn, run = await only(store)
         assert (turn.state, run.state) == (TurnState.CANCELLED, RunState.CANCELLED)
-        assert host.sessions[0].aborts == 1
+        await eventually(lambda: host.sessions[0].aborts == 1)
 
         slow.go_on.set()  # a host that does not obey, and answers all the same
         await rig.receive("next")
@@ -302,6 +341,17 @@ async def test_a_stop_between_claim_and_prompt_is_remembered(
 
     (prompt,) = host.texts
     assert "never mind" not in prompt
+
+
+async def test_an_abort_of_a_run_that_is_over_is_not_remembered(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        await rig.router.abort([RunId(1), RunId(2)])
+        await rig.receive("hello")
+        await rig.until_sent("echo: hello")
+
+    assert (await only(store))[1].id == 1
 
 
 async def test_new_begins_a_session_of_its_own(
@@ -450,6 +500,120 @@ async def test_lost_context_is_told_once_a_session(
         await rig.receive("two")
         await rig.until_sent(texts.LOST_CONTEXT, "echo: one", "echo: two")
 
+    assert len(await rows_of(store, deliveries)) == 3
+
+
+class Broken:
+    """Something that is not meant to happen, the first time."""
+
+    def __init__(self, then: Callable[..., Any]) -> None:
+        self.then = then
+        self.is_broken = True
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.is_broken:
+            self.is_broken = False
+            raise ValueError(SECRET)
+        return self.then(*args, **kwargs)
+
+
+@pytest.mark.parametrize("step", ["build_prompt", "answer_turn", "cut", "host", "tools"])
+async def test_what_nobody_foresaw_fails_the_turn_and_the_chat_goes_on(
+    step: str,
+    store: Database,
+    clock: ManualClock,
+    tmp_path: Path,
+    host: LocalHost,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def explode(session: LocalSession, prompt: Prompt) -> End:
+        raise ValueError(SECRET)
+
+    rules = RigRules(cut=BrokenCut()) if step == "cut" else None
+    async with running_rig(store, clock, tmp_path, host=host, rules=rules) as rig:
+        match step:
+            case "host":
+                host.steps.append(explode)
+            case "tools":
+                monkeypatch.setattr(rig.tools, "running", Broken(rig.tools.running))
+            case "build_prompt" | "answer_turn":
+                name = f"gateway.engine.router.{step}"
+                monkeypatch.setattr(name, Broken(getattr(router_module, step)))
+        await rig.receive("hello")
+        await rig.until(turns, ["failed"])
+        await rig.receive("next")
+        await rig.until(turns, ["failed", "answered"])
+        await rig.until(deliveries, ["sent", "sent"])
+
+    first, _ = await rows_of(store, runs)
+    assert first.state == RunState.FAILED
+    assert SECRET in first.error
+    assert rig.channel.texts() == [texts.failure_text(FailureKind.ERROR, first.id), "echo: next"]
+    assert [record.message for record in caplog.records].count("run_broke") == 1
+    assert not host.sessions[0].is_alive
+
+
+class BrokenCut:
+    """Cannot cut the first reply."""
+
+    is_broken = True
+
+    def __call__(self, text: str, *, is_markdown: bool) -> tuple[RichText, ...]:
+        if is_markdown and self.is_broken:
+            self.is_broken = False
+            raise ValueError(SECRET)
+        return cut(text, is_markdown=is_markdown)
+
+
+class WatchedCut:
+    """Notes which thread cuts Markdown."""
+
+    def __init__(self) -> None:
+        self.threads: list[str] = []
+
+    def __call__(self, text: str, *, is_markdown: bool) -> tuple[RichText, ...]:
+        if is_markdown:
+            self.threads.append(threading.current_thread().name)
+        return cut(text, is_markdown=is_markdown)
+
+
+@pytest.mark.parametrize("length", [1, 100_000])
+async def test_a_reply_is_cut_where_nobody_waits_for_it(
+    length: int, store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    watched = WatchedCut()
+    host.steps.append(said("x" * length))
+    async with running_rig(store, clock, tmp_path, host=host, rules=RigRules(cut=watched)) as rig:
+        await rig.receive("hello")
+        await rig.until_sent("x" * length)
+
+    (thread,) = watched.threads
+    assert not thread.startswith("store")
+    assert (thread == threading.current_thread().name) is (length == 1)
+
+
+async def test_a_run_is_logged_with_its_ids(
+    store: Database, clock: ManualClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: dict[str, Mapping[str, object]] = {}
+
+    def note(record: logging.LogRecord) -> bool:
+        seen[record.getMessage()] = bound_ids()
+        return True
+
+    caplog.set_level(logging.INFO)
+    caplog.handler.addFilter(note)
+    async with running_rig(store, clock, tmp_path) as rig:
+        await rig.receive("hello")
+        await rig.until_sent("echo: hello")
+    caplog.handler.removeFilter(note)
+
+    turn, run = await only(store)
+    assert seen["message_received"] == {"chat": CHAT}
+    for event in ("run_started", "run_succeeded"):
+        assert seen[event] == {"chat": CHAT, "turn": turn.id, "run": run.id}
+
 
 # ---- waiting for a session -------------------------------------------------------------------
 
@@ -477,6 +641,9 @@ async def test_who_waits_long_for_a_session_is_told_once_a_turn(
         await eventually(lambda: asyncio.get_running_loop().time() > patient_until)
         slower.go_on.set()
         await rig.until_sent(texts.SLOW_START, "both")
+
+    told = [row.text for row in await rows_of(store, deliveries) if row.chat_key == str(CHAT)]
+    assert told == [texts.SLOW_START, "both"]
 
 
 async def test_a_wait_within_patience_is_not_mentioned(

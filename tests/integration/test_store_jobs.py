@@ -13,6 +13,7 @@ from gateway.domain.delivery import (
 )
 from gateway.domain.job import MAX_CREATES_PER_MINUTE, MAX_OPEN_JOBS, Job, JobState
 from gateway.domain.message import ChannelName, ChatKey
+from gateway.domain.schedule import to_millis
 from gateway.domain.turn import Trigger, TurnState
 from gateway.store.database import Change, Database, Topic, Transaction
 from gateway.store.jobs import (
@@ -315,6 +316,27 @@ async def test_r26_a_damaged_row_disables_itself_alone(
     assert texts == [f'Reminder #{broken.id} is damaged and was switched off: "tea"', "bread"]
     assert (await row_of(store, jobs, good.id)).fired == 1
     assert await fire(store, later(61)) == 0
+
+
+async def test_a_slot_that_is_there_already_leaves_no_second_silence(store: Database) -> None:
+    job = await active_job(store, at=later(60))
+    door = Door()
+    door.out = {CHAT}
+    await fire(store, later(60), door=door)
+    await damage(store, job, state="active", next_slot_at=to_millis(later(60)))
+    await fire(store, later(61), door=door)
+    (turn,) = await rows_of(store, turns)
+    (delivery,) = await rows_of(store, deliveries)
+    assert turn.delivery_id == delivery.id
+
+
+async def test_r26_a_job_damaged_after_it_fired_holds_no_other_back(store: Database) -> None:
+    broken = await fired_job(store, "tea", at=later(60))
+    await damage(store, broken, timezone="Europe/Nowhere")
+    await active_job(store, "bread", at=later(600))
+    await fire(store, later(600))
+    step = await next_send(store, now=later(600))
+    assert step.chunk.body.text == "• (was due Mon 2 Mar 09:01) tea\n• bread"
 
 
 async def test_r16_a_text_that_is_none_harms_no_other_job(store: Database) -> None:

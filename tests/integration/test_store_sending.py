@@ -19,13 +19,24 @@ from gateway.domain.delivery import (
 from gateway.domain.message import ChannelName, ChatKey
 from gateway.domain.richtext import Entity, EntityKind, RichText
 from gateway.errors import StaleStateError
-from gateway.store.chats import chat_addresses, load_chat, set_reachable
-from gateway.store.database import Database, Transaction
+from gateway.store.chats import chat_addresses, set_reachable
+from gateway.store.database import (
+    Change,
+    Database,
+    Topic,
+    Transaction,
+)
 from gateway.store.deliveries import NewDelivery, release_channel, store_delivery
 from gateway.store.jobs import cancel_job
 from gateway.store.messages import admit_message
 from gateway.store.opening import Layout, open_database
-from gateway.store.schema import chunks, deliveries, events, turns
+from gateway.store.schema import (
+    chats,
+    chunks,
+    deliveries,
+    events,
+    turns,
+)
 from gateway.store.sending import (
     SendRules,
     ToSend,
@@ -51,6 +62,7 @@ from tests.factories import (
     job_state,
     later,
     make_message,
+    moment_of,
     next_send,
     row_of,
     rows_of,
@@ -398,9 +410,8 @@ async def test_an_unreachable_chat_waits_without_attempts_and_without_expiry(
     assert await begin(store, now=later(10**7)) == Wait(until=None)
     row = await row_of(store, deliveries, delivery)
     assert (row.state, row.reason, row.attempts) == ("pending", "chat_unreachable", 0)
-    known = await store.read(load_chat, CHAT)
-    assert known is not None
-    assert known.unreachable_since == NOW
+    (known,) = await rows_of(store, chats)
+    assert moment_of(known.unreachable_since) == NOW
 
 
 async def test_what_waited_for_a_chat_goes_out_joined_once_it_writes(store: Database) -> None:
@@ -593,7 +604,7 @@ async def test_a_reminder_that_may_have_arrived_stays_whatever_came_after(
     assert await deliver(store, now=later(92)) == [f"{REPEAT_MARK}tea"]
 
 
-async def test_what_is_due_while_a_reminder_is_held_back_goes_out_after_it(
+async def test_what_is_due_while_a_reminder_is_held_back_goes_out_with_it(
     store: Database,
 ) -> None:
     await fired_job(store, "tea", at=later(60))
@@ -601,7 +612,7 @@ async def test_what_is_due_while_a_reminder_is_held_back_goes_out_after_it(
     await active_job(store, "bread", at=later(70))
     await fire(store, later(70))
     assert await begin(store, now=later(70)) == Wait(until=later(90))
-    assert await deliver(store, now=later(90)) == ["tea", "bread"]
+    assert await deliver(store, now=later(90)) == ["• tea\n• bread"]
 
 
 @pytest.mark.parametrize("outcome", [None, SERVER_ERROR])
@@ -630,7 +641,42 @@ async def test_a_blank_reminder_ends_instead_of_waiting_for_ever(store: Database
 
 # ---- what did not get through --------------------------------------------------------------
 
-NAMED = "Earlier, this did not get through to you (or not all of it):\n• {}"
+NAMED = "Earlier, this may not have reached you, or not all of it:\n• {}"
+
+
+async def test_a_stopped_reply_whose_end_is_unknown_is_not_named_as_lost(store: Database) -> None:
+    await stored_delivery(store, "1")
+    await deliver(store, TIMEOUT, DOWN)
+    step = await next_send(store, now=later(2))
+    await store.write(stop_chat, CHAT, now=later(3))
+    await finish(store, step, TIMEOUT, now=later(4))
+    row = await row_of(store, deliveries, step.delivery)
+    assert (row.state, row.owes_notice) == ("failed", False)
+    await stored_delivery(store, "next")
+    assert await deliver(store, now=later(5)) == ["next"]
+
+
+async def test_when_the_chat_is_gone_what_is_left_of_a_delivery_is_not_tried(
+    store: Database,
+) -> None:
+    gone = await stored_delivery(store, "1|2|3")
+    begun = await stored_delivery(store, "a|b|c")
+    lost = Rejected(reason="chat not found", chat_gone=True)
+    assert (await deliver(store, lost, OK, lost))[:3] == ["1", "a", "b"]
+    row = await row_of(store, deliveries, gone)
+    assert (row.state, row.reason, row.attempts) == ("failed", "chat not found", 1)
+    row = await row_of(store, deliveries, begun)
+    assert (row.state, row.reason, row.attempts) == ("partial", "chat not found", 2)
+    states = [row.state for row in await rows_of(store, chunks, chunks.c.delivery_id == gone)]
+    assert states == ["rejected"] * 3
+
+
+async def test_the_end_of_a_send_wakes_no_lane(store: Database) -> None:
+    step = await sending_chunk(store, "1|2")
+    heard: list[frozenset[Change]] = []
+    store.subscribe(heard.append)
+    await finish(store, step, OK)
+    assert heard == [frozenset({Change(Topic.ENDED, CHAT)})]
 
 
 async def test_what_was_lost_is_named_once_with_the_next_thing_that_gets_through(

@@ -1,5 +1,7 @@
 """T2 and T3: a chat's turns run one at a time, in order, and each ends in one commit."""
 
+from datetime import datetime
+
 import pytest
 
 from gateway.domain.delivery import DeliveryKind, Sent
@@ -23,7 +25,7 @@ from gateway.store.turns import (
     fail_turn,
     give_back,
     next_turn,
-    queue_heads,
+    queued_chats,
     recover_turns,
     refuse_turn,
 )
@@ -35,6 +37,7 @@ from tests.factories import (
     OTHER_CHAT,
     SERVED,
     SUCCEEDED,
+    Door,
     answered_turn,
     claimed,
     cut,
@@ -78,6 +81,22 @@ async def text_of(store: Database, turn: int) -> str:
     return str((await row_of(store, deliveries, row.delivery_id)).text)
 
 
+async def sent_text(
+    store: Database,
+    text: str,
+    *,
+    kind: DeliveryKind = DeliveryKind.COMMAND,
+    now: datetime = NOW,
+    is_stored: bool = False,
+) -> None:
+    """A text that arrived, of a delivery of its own or of the one that waits already."""
+    if not is_stored:
+        await stored_delivery(store, text, kind=kind)
+    step = await next_send(store, now=now)
+    assert step.chunk.body.text == text
+    await store.write(finish_send, step, Sent(external_id="1"), send_rules(), now=now)
+
+
 async def test_a_claim_takes_the_oldest_queued_turn(store: Database) -> None:
     first = await queued_turn(store, "one")
     claim = await claimed(store)
@@ -89,10 +108,10 @@ async def test_a_claim_takes_the_oldest_queued_turn(store: Database) -> None:
 
 
 async def test_nothing_queued_is_nothing_to_claim(store: Database) -> None:
-    assert await store.write(claim_turn, CHAT, owner="test", now=NOW) is None
+    assert await store.write(claim_turn, CHAT, owner="test", admits=Door().admits, now=NOW) is None
     claim = await running_turn(store)
     await answer(store, claim)
-    assert await store.write(claim_turn, CHAT, owner="test", now=NOW) is None
+    assert await store.write(claim_turn, CHAT, owner="test", admits=Door().admits, now=NOW) is None
 
 
 async def test_a_chat_never_has_two_running_turns(store: Database) -> None:
@@ -114,24 +133,26 @@ async def test_chats_do_not_wait_for_each_other(store: Database) -> None:
 
 async def test_a_turn_that_waits_is_not_claimed_before_its_time(store: Database) -> None:
     await store.write(admit_message, make_message(hold=1.5), now=NOW)
-    assert await store.write(claim_turn, CHAT, owner="test", now=later(1.499)) is None
+    assert (
+        await store.write(claim_turn, CHAT, owner="test", admits=Door().admits, now=later(1.499))
+        is None
+    )
     head = await store.read(next_turn, CHAT, now=NOW)
     assert head is not None
     assert (head.is_due, head.not_before) == (False, later(1.5))
-    (listed,) = await store.read(queue_heads, SERVED, now=NOW)
-    assert listed == head
+    assert head.chat == await store.read(load_chat, CHAT)
     due = await store.read(next_turn, CHAT, now=later(1.5))
     assert due is not None
     assert (due.is_due, due.not_before) == (True, None)
     assert (await claimed(store, now=later(1.5))).messages
 
 
-async def test_heads_are_listed_for_the_served_channels_alone(store: Database) -> None:
+async def test_queued_chats_are_listed_for_the_served_channels_alone(store: Database) -> None:
     console = ChatKey(ChannelName.CONSOLE, "local")
     await queued_turn(store, chat=console)
     await queued_turn(store)
     await running_turn(store, chat=OTHER_CHAT)
-    assert [head.chat for head in await store.read(queue_heads, SERVED, now=NOW)] == [CHAT]
+    assert await store.read(queued_chats, SERVED) == (CHAT,)
     assert await store.read(next_turn, OTHER_CHAT, now=NOW) is None
 
 
@@ -146,7 +167,7 @@ async def test_an_answer_is_stored_with_its_delivery(store: Database) -> None:
     assert (run.state, run.provider, run.model) == ("succeeded", "fake", "fake-1")
     delivery = await row_of(store, deliveries, turn.delivery_id)
     assert (delivery.kind, delivery.state, delivery.text) == ("reply", "pending", "one|two")
-    assert heard == [frozenset({Change(Topic.TURNS, CHAT), Change(Topic.DELIVERIES, CHAT)})]
+    assert heard == [frozenset({Change(Topic.ENDED, CHAT), Change(Topic.DELIVERIES, CHAT)})]
 
 
 async def test_an_answer_of_marks_alone_is_shown_as_typed(store: Database) -> None:
@@ -398,8 +419,9 @@ async def test_a_run_that_is_over_can_do_nothing_any_more(store: Database) -> No
 
 async def test_a_claim_tells_what_went_out_since_the_last_turn(store: Database) -> None:
     job = await fired_job(store, "tea")
-    await stored_delivery(store, "Nothing was going on.", kind=DeliveryKind.COMMAND)
-    await stored_delivery(store, "some reply", kind=DeliveryKind.REPLY)
+    await sent_text(store, "tea", now=later(60), is_stored=True)
+    await sent_text(store, "Nothing was going on.")
+    await sent_text(store, "some reply", kind=DeliveryKind.REPLY)
     claim = await running_turn(store)
     assert [(sight.kind, sight.text, sight.job_ids) for sight in claim.recent] == [
         (DeliveryKind.REMINDER, "tea", (job.id,)),
@@ -411,10 +433,23 @@ async def test_a_claim_tells_what_went_out_since_the_last_turn(store: Database) 
 
 
 async def test_what_a_failed_turn_was_told_is_told_again(store: Database) -> None:
-    await stored_delivery(store, "Cancelled: #1", kind=DeliveryKind.COMMAND)
+    await sent_text(store, "Cancelled: #1")
     claim = await running_turn(store)
     await fail(store, claim)
     assert [sight.text for sight in (await running_turn(store)).recent] == ["Cancelled: #1"]
+
+
+async def test_what_is_still_on_its_way_is_told_once_it_arrived(store: Database) -> None:
+    await sent_text(store, "before")
+    held = await sending_chunk(store, "held", kind=DeliveryKind.COMMAND)
+    claim = await running_turn(store)
+    assert [sight.text for sight in claim.recent] == ["before"]
+    await answer(store, claim)
+    await store.write(finish_send, held, Sent(external_id="1"), send_rules(), now=later(5))
+    following = await running_turn(store)
+    assert [sight.text for sight in following.recent] == ["held"]
+    await answer(store, following)
+    assert (await running_turn(store)).recent == ()
 
 
 async def test_what_never_went_out_is_not_told(store: Database) -> None:
@@ -429,7 +464,7 @@ async def test_what_never_went_out_is_not_told(store: Database) -> None:
 
 async def test_only_the_newest_ten_are_told_oldest_first(store: Database) -> None:
     for number in range(12):
-        await stored_delivery(store, f"{number}", kind=DeliveryKind.COMMAND)
+        await sent_text(store, f"{number}")
     claim = await running_turn(store)
     assert [sight.text for sight in claim.recent] == [f"{number}" for number in range(2, 12)]
 

@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+import logging
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from gateway.domain.turn import Trigger
 from gateway.engine.toolserver import MAX_BODY, ToolServer
 from gateway.errors import StoreBusyError
 from gateway.hosts.base import Finished, Prompt
+from gateway.log_context import bound_ids
 from gateway.store.database import Database
 from gateway.store.opening import Layout
 from gateway.store.schema import jobs, tool_calls
@@ -144,6 +146,25 @@ async def test_a_call_outside_a_running_turn_is_refused(store: Database, served:
     assert await rows_of(store, jobs) == []
 
 
+async def test_a_call_is_logged_with_its_ids(
+    store: Database, served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: dict[str, Mapping[str, object]] = {}
+
+    def note(record: logging.LogRecord) -> bool:
+        seen[record.getMessage()] = bound_ids()
+        return True
+
+    caplog.set_level(logging.INFO, "gateway")
+    caplog.handler.addFilter(note)
+    claim = await running_turn(store)
+    async with served.tools.running(claim, BERLIN):
+        await served.client().schedule(action="list")
+    caplog.handler.removeFilter(note)
+
+    assert seen["tool_called"] == {"chat": CHAT, "turn": claim.turn, "run": claim.run}
+
+
 async def test_a_call_of_a_stopped_turn_does_nothing(store: Database, served: Served) -> None:
     async with served.tools.running(await running_turn(store), BERLIN):
         await store.write(stop_chat, CHAT, now=NOW)
@@ -218,14 +239,20 @@ async def test_the_same_call_of_a_repeated_run_changes_nothing_and_answers_the_s
     client = served.client()
     async with served.tools.running(await running_turn(store), BERLIN):
         first = await client.schedule(action="create", text="call mum", at=CHRISTMAS)
-        listed = await client.schedule(action="list")
     async with served.tools.running(await again(store), BERLIN):
         second = await client.schedule(at=CHRISTMAS, text="call mum", action="create")
-        await client.schedule(action="cancel", id=1)
-        assert (await client.schedule(action="list")).body == listed.body
 
     assert second.body == first.body
     assert len(await rows_of(store, jobs)) == 1
+
+
+async def test_a_list_says_what_is_stored_each_time(store: Database, served: Served) -> None:
+    client = served.client()
+    async with served.tools.running(await running_turn(store), BERLIN):
+        await client.schedule(action="create", text="call mum", at=CHRISTMAS)
+        assert (await client.schedule(action="list")).text == LINE
+        await client.schedule(action="cancel", id=1)
+        assert (await client.schedule(action="list")).text == "You have no reminders."
 
 
 async def test_concurrent_equal_calls_make_one_reminder(store: Database, served: Served) -> None:

@@ -12,7 +12,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from gateway.logs import QUIET_LOGGERS, bind, configure_logging
+from gateway.log_context import bind
+from gateway.logs import QUIET_LOGGERS, configure_logging
 
 TOKEN = "123456:CANARY-of-the-bot_token"
 SECRET_HALF = TOKEN.partition(":")[2]

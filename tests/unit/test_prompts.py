@@ -11,7 +11,8 @@ from gateway.domain.message import Attachment, Message, MessageId
 from gateway.domain.turn import RunId, Trigger, TurnId
 from gateway.engine.prompts import build_prompt
 from gateway.store.chats import Chat
-from gateway.store.turns import Claim, Sight
+from gateway.store.sights import Sight
+from gateway.store.turns import Claim
 from tests.factories import BERLIN, CHAT
 
 NOW = datetime(2026, 12, 1, 8, 5, 30, tzinfo=UTC)
@@ -28,7 +29,6 @@ def message(text: str, **changes: object) -> Message:
         quoted=None,
         attachments=(),
         sent_at=NOW - timedelta(seconds=2),
-        received_at=NOW,
         is_part=False,
     )
     return replace(plain, **changes)  # type: ignore[arg-type]
@@ -41,7 +41,6 @@ def claim(*messages: Message, is_group: bool = False, **changes: object) -> Clai
         is_group=is_group,
         timezone=None,
         session_ref=1,
-        unreachable_since=None,
     )
     plain = Claim(
         turn=TurnId(1),

@@ -360,6 +360,28 @@ async def test_a_list_has_a_line_for_each_reminder_of_the_chat_by_its_time(bench
     )
 
 
+async def test_a_list_asked_for_again_is_not_the_old_one(bench: Bench) -> None:
+    tool = make_extension(bench.store, bench.door.admits).tools[0]
+    asked = ScheduleArguments(action="list")
+    await tool.call(bench.context, asked)
+    await bench.create(in_="5 minutes")
+
+    again = await tool.call(bench.context, asked)
+
+    assert again.text == "#1 Tue 1 Dec 09:05 (Europe/Berlin): call mum"
+
+
+async def test_a_chat_that_is_not_allowed_any_more_cancels_nothing(bench: Bench) -> None:
+    await bench.create(in_="5 minutes")
+    bench.door.out.add(CHAT)
+
+    result = await bench.ask(action="cancel", id=1)
+
+    assert (result.ok, result.text) == (False, "This chat is not allowed any more.")
+    (row,) = await rows_of(bench.store, jobs)
+    assert row.state == JobState.ACTIVE
+
+
 async def test_a_cancelled_reminder_is_named_and_gone(bench: Bench) -> None:
     await bench.create(in_="5 minutes")
 

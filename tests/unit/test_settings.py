@@ -262,7 +262,7 @@ def test_a_file_that_everybody_may_write_to_is_passed_over(load: Load, tmp_path:
     settings = load("TELEGRAM_ALLOWLIST=666\n")
     assert settings.telegram_allowlist == ()
     assert settings.model_name == "data"
-    (warning,) = settings.warnings
+    warning = settings.warnings[0]
     assert "everybody may write" in warning
 
 
@@ -570,3 +570,10 @@ def test_the_defaults_that_the_example_file_shows_are_the_defaults(load: Load) -
     shown = [f"{name}={value}" for name, value in lines if name.lower() in fixed]
     assert len(shown) > 20
     assert load("\n".join(shown)) == load("")
+
+
+def test_a_model_that_nobody_can_reach_is_doubted(tmp_path: Path) -> None:
+    settings = load_settings({"MODEL_NAME": "m"}, cwd=tmp_path)
+    assert [text.partition(":")[0] for text in settings.warnings] == ["MODEL_API_KEY"]
+    for more in ({"MODEL_API_KEY": "k-123456"}, {"MODEL_BASE_URL": "http://127.0.0.1:1/v1"}):
+        assert load_settings({"MODEL_NAME": "m", **more}, cwd=tmp_path).warnings == ()

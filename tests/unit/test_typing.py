@@ -53,11 +53,23 @@ async def test_it_ends_with_the_last_of_several_holders() -> None:
 
 async def test_it_is_not_shown_for_longer_than_the_limit() -> None:
     screen = Screen()
-    typing = Typing(screen.show, limit=0.02, interval=0.001)
+    typing = Typing(screen.show, limit=0.02, interval=0.001, delay=0)
 
     with typing.hold(CHAT):
         await eventually(lambda: not _tasks())
         assert screen.shown
+
+
+async def test_it_is_not_shown_for_what_ends_at_once() -> None:
+    screen = Screen()
+    at_once = Typing(screen.show, limit=HOUR, delay=HOUR)
+    typing = Typing(screen.show, limit=HOUR, interval=0.001)
+
+    with at_once.hold(CHAT), typing.hold(OTHER_CHAT):
+        await eventually(lambda: screen.shown.count(OTHER_CHAT) >= 5)
+    await eventually(lambda: not _tasks())
+
+    assert CHAT not in screen.shown
 
 
 async def test_a_signal_that_fails_is_logged_and_tried_again(

@@ -20,6 +20,9 @@ from gateway.errors import ChannelSetupError, StoreError
 
 log = logging.getLogger(__name__)
 
+# However long the server asks for; an absurd number must not end the reception.
+_LONGEST_PAUSE = 600.0
+
 # How often an update is tried whose reception fails in a way that nobody foresaw.
 _MAX_TRIES = 3
 
@@ -156,7 +159,7 @@ class Poller:
 
     def _pause(self, error: Exception) -> float:
         if isinstance(error, RateLimitedError) and error.retry_after is not None:
-            return error.retry_after.total_seconds()
+            return min(error.retry_after.total_seconds(), _LONGEST_PAUSE)
         doubled = self._timing.first_wait * 2.0 ** min(self._failures - 1, 16)
         # Jitter, so that two pollers of one token do not keep in step.
         return min(self._timing.longest_wait, doubled) * random.uniform(0.8, 1.0)

@@ -36,7 +36,6 @@ def upgrade() -> None:
         ),
         sa.Column("unreachable_since", sa.BigInteger(), nullable=True),
         sa.Column("next_heartbeat_at", sa.BigInteger(), nullable=True),
-        sa.Column("last_message_at", sa.BigInteger(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.CheckConstraint(
             "channel IN ('telegram', 'whatsapp', 'console')", name=op.f("ck_chats_channel")
@@ -135,7 +134,6 @@ def upgrade() -> None:
         ["id"],
         unique=False,
         sqlite_where=sa.text("state = 'failed'"),
-        postgresql_where=sa.text("state = 'failed'"),
     )
     op.create_index("ix_deliveries_chat", "deliveries", ["chat_key", "id"], unique=False)
     op.create_index(
@@ -144,7 +142,6 @@ def upgrade() -> None:
         ["chat_key", "id"],
         unique=False,
         sqlite_where=sa.text("state IN ('pending', 'sending')"),
-        postgresql_where=sa.text("state IN ('pending', 'sending')"),
     )
     op.create_index(
         "ix_deliveries_owing",
@@ -152,7 +149,6 @@ def upgrade() -> None:
         ["chat_key"],
         unique=False,
         sqlite_where=sa.text("owes_notice = 1"),
-        postgresql_where=sa.text("owes_notice"),
     )
     op.create_index("ix_deliveries_settled", "deliveries", ["settled_at"], unique=False)
     op.create_table(
@@ -204,7 +200,6 @@ def upgrade() -> None:
         ["state"],
         unique=False,
         sqlite_where=sa.text("state IN ('active', 'paused', 'failed')"),
-        postgresql_where=sa.text("state IN ('active', 'paused', 'failed')"),
     )
     op.create_index("ix_jobs_chat", "jobs", ["chat_key", "id"], unique=False)
     op.create_index(
@@ -213,7 +208,6 @@ def upgrade() -> None:
         ["next_slot_at"],
         unique=False,
         sqlite_where=sa.text("state = 'active'"),
-        postgresql_where=sa.text("state = 'active'"),
     )
     op.create_index("ix_jobs_ended", "jobs", ["ended_at"], unique=False)
     op.create_table(
@@ -257,7 +251,6 @@ def upgrade() -> None:
         ["state"],
         unique=False,
         sqlite_where=sa.text("state IN ('sending', 'unknown')"),
-        postgresql_where=sa.text("state IN ('sending', 'unknown')"),
     )
     op.create_table(
         "turns",
@@ -315,7 +308,6 @@ def upgrade() -> None:
         ["chat_key", "id"],
         unique=False,
         sqlite_where=sa.text("state IN ('queued', 'running')"),
-        postgresql_where=sa.text("state IN ('queued', 'running')"),
     )
     op.create_index(
         "ux_turns_running",
@@ -323,7 +315,6 @@ def upgrade() -> None:
         ["chat_key"],
         unique=True,
         sqlite_where=sa.text("state = 'running'"),
-        postgresql_where=sa.text("state = 'running'"),
     )
     op.create_table(
         "messages",
