@@ -256,13 +256,13 @@ def test_the_file_in_the_data_directory_comes_last(load: Load, tmp_path: Path) -
 
 def test_a_file_that_everybody_may_write_to_is_passed_over(load: Load, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / ".env").write_text("MODEL_NAME=data\n", encoding="utf-8")
+    (tmp_path / "data" / ".env").write_text("HOST_MAX_PROCESSES=3\n", encoding="utf-8")
     (tmp_path / ".env").touch()
     (tmp_path / ".env").chmod(0o666)
     settings = load("TELEGRAM_ALLOWLIST=666\n")
     assert settings.telegram_allowlist == ()
-    assert settings.model_name == "data"
-    warning = settings.warnings[0]
+    assert settings.host_max_processes == 3
+    (warning,) = settings.warnings
     assert "everybody may write" in warning
 
 
