@@ -56,7 +56,7 @@ def cut(text: str, *, is_markdown: bool) -> tuple[RichText, ...]:
     return tuple(RichText(text=piece) for piece in text.split("|") if piece.strip())
 
 
-NOTICE = Notice(text=lambda run: f"That went wrong (ref {run}).", cut=cut)
+NOTICE = Notice(text=lambda turn: f"That went wrong (ref {turn}).", cut=cut)
 
 
 class Door:

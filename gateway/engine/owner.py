@@ -19,6 +19,7 @@ class Episode(StrEnum):
     """The troubles that are told."""
 
     MODEL_REFUSED = "model_refused"
+    MODEL_FAILING = "model_failing"
     HOST_BROKEN = "host_broken"
     TELEGRAM_CONFLICT = "telegram_conflict"
     LOOP = "loop"

@@ -60,6 +60,11 @@ _LONG_REPLY = 8 * 1024
 _GIVE_BACK = 5.0
 """Seconds that aborted runs have to be written back."""
 
+_FOR_OPERATOR: dict[FailureKind, tuple[Episode, str]] = {
+    FailureKind.AUTH: (Episode.MODEL_REFUSED, texts.MODEL_REFUSED),
+    FailureKind.ERROR: (Episode.MODEL_FAILING, texts.MODEL_FAILING),
+}
+
 _RUN_STATES: dict[FailureKind, RunState] = {
     FailureKind.EMPTY: RunState.EMPTY,
     FailureKind.SILENT: RunState.TIMED_OUT,
@@ -277,7 +282,7 @@ class Router:
             answer_turn, claim, done, end.text, cut, now=self._clock.now()
         )
         log.info("run_succeeded", extra={"is_used": stands})
-        await self._owner.over(Episode.MODEL_REFUSED, Episode.HOST_BROKEN)
+        await self._owner.over(Episode.MODEL_REFUSED, Episode.MODEL_FAILING, Episode.HOST_BROKEN)
 
     async def _store_failure(self, claim: Claim, end: Failed) -> None:
         log.warning("run_failed", extra={"kind": end.kind, "detail": end.detail})
@@ -289,7 +294,7 @@ class Router:
             model=end.model,
         )
         notice = Notice(
-            text=lambda run: texts.failure_text(end.kind, run),
+            text=lambda turn: texts.failure_text(end.kind, turn),
             cut=self._rules.cuts[claim.chat.key.channel],
         )
         await self._database.insist(
@@ -300,8 +305,8 @@ class Router:
             now=self._clock.now(),
             begins_session=end.kind is FailureKind.CONTEXT,
         )
-        if end.kind is FailureKind.AUTH:
-            await self._owner.tell(Episode.MODEL_REFUSED, texts.MODEL_REFUSED)
+        if end.kind in _FOR_OPERATOR:
+            await self._owner.tell(*_FOR_OPERATOR[end.kind])
 
     async def _refuse(self, chat: ChatKey, detail: str) -> None:
         log.warning("host_not_ready", extra={"detail": detail})

@@ -1,6 +1,6 @@
 """What the gateway itself says to people, in one place: short, plain, no blame."""
 
-from gateway.domain.turn import RunId
+from gateway.domain.turn import TurnId
 from gateway.hosts.base import FailureKind
 
 HELP = """I answer messages and keep reminders. For example:
@@ -45,6 +45,11 @@ MODEL_REFUSED = (
     "MODEL_BASE_URL, then restart the gateway."
 )
 
+MODEL_FAILING = (
+    "A request to the model failed; perhaps its server is not running, or does not know the model. "
+    "`gateway turns` shows what it answered. This is told once until a request succeeds again."
+)
+
 HOST_BROKEN = "The model host does not start. `gateway status` and the log say why."
 
 _SENTENCES: dict[FailureKind, str] = {
@@ -59,16 +64,16 @@ _SENTENCES: dict[FailureKind, str] = {
 _OTHER = "Something went wrong while I worked on that. Please try again."
 
 
-def failure_text(kind: FailureKind, run: RunId) -> str:
+def failure_text(kind: FailureKind, turn: TurnId) -> str:
     """One neutral sentence with a reference for the operator; never what a provider said."""
-    return f"{_SENTENCES.get(kind, _OTHER)} (ref {run})"
+    return f"{_SENTENCES.get(kind, _OTHER)} (ref {turn})"
 
 
-def interrupted_text(run: RunId) -> str:
+def interrupted_text(turn: TurnId) -> str:
     """A request was cut off twice and is not tried again."""
-    return f"I was cut off twice while I worked on your message. Please send it again. (ref {run})"
+    return f"I was cut off twice while I worked on your message. Please send it again. (ref {turn})"
 
 
-def not_ready_text(run: RunId) -> str:
+def not_ready_text(turn: TurnId) -> str:
     """The model's process did not start."""
-    return f"I could not start to work on that. Please try again in a minute. (ref {run})"
+    return f"I could not start to work on that. Please try again in a minute. (ref {turn})"

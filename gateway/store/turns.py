@@ -94,7 +94,7 @@ class RunEnd:
 class Notice:
     """What a chat is told when a run of it gave no reply."""
 
-    text: Callable[[RunId], str]
+    text: Callable[[TurnId], str]
     cut: Cut
 
 
@@ -227,7 +227,7 @@ def fail_turn(
     if not _end_run(tx, claim.run, end, now=now):
         return False
     chat = claim.chat.key
-    told = with_stored_lines(tx.connection, claim.turn, notice.text(claim.run))
+    told = with_stored_lines(tx.connection, claim.turn, notice.text(claim.turn))
     values = {
         "reason": end.reason or end.state,
         "delivery_id": store_text(tx, chat, DeliveryKind.NOTICE, told, notice.cut, now=now),
@@ -279,7 +279,7 @@ def recover_turns(
         if after is not TurnState.QUEUED:
             values = {"reason": "interrupted", "ended_at": to_millis(now)}
         if after is TurnState.FAILED:
-            text = with_stored_lines(tx.connection, row.id, notice.text(RunId(row.run_id)))
+            text = with_stored_lines(tx.connection, row.id, notice.text(TurnId(row.id)))
             notice_id = store_text(tx, chat, DeliveryKind.NOTICE, text, notice.cut, now=now)
             values["delivery_id"] = notice_id
         elif after is TurnState.CANCELLED:

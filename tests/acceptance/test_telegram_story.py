@@ -443,6 +443,27 @@ async def test_pairing_works_on_a_stopped_gateway(connected: World, api: BotApi)
     assert "Nobody" in listed.output
 
 
+async def test_who_is_put_out_has_no_reminder_that_would_fire(offline: World, api: BotApi) -> None:
+    offline.settings |= {"TELEGRAM_PAIRING": "true", "TELEGRAM_ALLOWLIST": "7"}
+    gateway = await offline.up()
+    pushed(api, "let me in", chat=42)
+    [offer] = await answered(gateway, api, 1, chat=42)
+    await offline.run("pair", offer.split("code is ")[1][:8], "--yes")
+    await answered(gateway, api, 2, chat=42)
+    for chat, told in ((42, 3), (7, 1)):
+        pushed(api, "remind me in 4 hours to stretch", chat=chat)
+        await answered(gateway, api, told, chat=chat)
+    await offline.run("pair", "--revoke", "telegram:42")
+    query = "SELECT state, reason FROM jobs WHERE chat_key = ?"
+    put_out = [{"state": "paused", "reason": "not_allowed"}]
+    assert offline.rows(query, "telegram:42") == put_out
+    await gateway.stop()
+    offline.settings["TELEGRAM_ALLOWLIST"] = "8"
+    assert [job["state"] for job in offline.rows(query, "telegram:7")] == ["active"]
+    gateway = await offline.up()
+    await gateway.until(lambda: offline.rows(query, "telegram:7") == put_out)
+
+
 async def test_s05_a_second_poller_is_named_and_outlived(
     connected: World, api: BotApi, model: FakeModelServer
 ) -> None:

@@ -3,6 +3,8 @@
 import asyncio
 import resource
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
@@ -492,3 +494,10 @@ async def test_many_writers_and_readers_lose_nothing(store: Database) -> None:
     await asyncio.gather(*(work(number) for number in range(20)))
     assert len(await rows_of(store, messages)) == 100
     assert len(await rows_of(store, turns)) == 20
+
+
+def test_the_dialect_of_the_other_database_is_not_loaded() -> None:
+    code = "import sys, gateway.store.opening; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "sqlalchemy.dialects.sqlite" in done.stdout.split()
+    assert "sqlalchemy.dialects.postgresql" not in done.stdout.split()

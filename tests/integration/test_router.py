@@ -279,7 +279,7 @@ async def test_a_turn_that_was_cut_off_twice_is_told_and_not_run_again(
     await store.write(recover_turns, SERVED, notice, now=NOW)
 
     async with running_rig(store, clock, tmp_path, host=host) as rig:
-        await rig.until_sent(texts.interrupted_text(second.run))
+        await rig.until_sent(texts.interrupted_text(second.turn))
 
     assert host.prompts == []
 
@@ -416,8 +416,8 @@ async def test_m09_every_failure_is_one_neutral_sentence_and_an_outcome_of_its_o
     assert (first.provider, first.model) == ("fake", "fake-1")
     turn = (await rows_of(store, turns))[0]
     assert (turn.reason, turn.reply) == (kind, None)
-    assert told == texts.failure_text(kind, first.id)
-    assert told.endswith(f" (ref {first.id})")
+    assert told == texts.failure_text(kind, turn.id)
+    assert told.endswith(f" (ref {turn.id})")
     assert not any(word in told for word in SECRET.split())
 
 
@@ -488,6 +488,24 @@ async def test_m24_a_refused_key_is_told_to_the_owner_once_an_episode(
     assert first == second
     assert "MODEL_API_KEY" in first
     assert all("MODEL_API_KEY" not in told for told in rig.channel.texts())
+
+
+async def test_a_model_that_cannot_be_reached_is_told_to_the_owner_once(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    away = Failed(kind=FailureKind.ERROR, detail="All connection attempts failed")
+    host.steps.extend([away, away, said("back")])
+    rules = RigRules(owner=OWNER)
+    async with running_rig(store, clock, tmp_path, host=host, rules=rules) as rig:
+        for ends in (["failed"], ["failed"] * 2, ["failed", "failed", "answered"]):
+            await rig.receive("hello")
+            await rig.until(turns, ends)
+        await eventually(lambda: not rig.owner.is_open(Episode.MODEL_FAILING))
+        await eventually(lambda: len(rig.channel.texts("99")) == 1)
+
+    (told,) = rig.channel.texts("99")
+    assert "gateway turns" in told
+    assert "connection" not in told
 
 
 async def test_lost_context_is_told_once_a_session(

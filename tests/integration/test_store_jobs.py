@@ -318,6 +318,15 @@ async def test_r26_a_damaged_row_disables_itself_alone(
     assert await fire(store, later(61)) == 0
 
 
+async def test_two_slots_of_a_job_that_share_a_delivery_end_it_once(store: Database) -> None:
+    job = await fired_job(store, "tea", at=later(60))
+    await damage(store, job, next_slot_at=to_millis(later(90)))
+    await fire(store, later(90))
+    await send(store, OK, seconds=90)
+    assert len(await rows_of(store, turns)) == 2
+    assert await job_state(store, job.id) == "done"
+
+
 async def test_a_slot_that_is_there_already_leaves_no_second_silence(store: Database) -> None:
     job = await active_job(store, at=later(60))
     door = Door()

@@ -193,7 +193,7 @@ async def test_a_failure_is_told_at_once_with_its_reference(store: Database) -> 
     assert (turn.state, turn.reason) == ("failed", "died")
     assert (run.state, run.reason, run.error) == ("failed", "died", "exit 1")
     delivery = await row_of(store, deliveries, turn.delivery_id)
-    assert (delivery.kind, delivery.text) == ("notice", f"That went wrong (ref {claim.run}).")
+    assert (delivery.kind, delivery.text) == ("notice", f"That went wrong (ref {claim.turn}).")
 
 
 async def test_a_failure_may_begin_a_new_session(store: Database) -> None:
@@ -285,7 +285,7 @@ async def test_a_second_interruption_fails_the_turn_and_tells_the_person(store: 
     await recover(store)
     turn = await row_of(store, turns, first.turn)
     assert (turn.state, turn.reason) == ("failed", "interrupted")
-    assert await text_of(store, first.turn) == f"That went wrong (ref {second.run}).\n\n{line}"
+    assert await text_of(store, first.turn) == f"That went wrong (ref {second.turn}).\n\n{line}"
     assert await recover(store) == 0
 
 

@@ -11,8 +11,10 @@ whatever was assumed is said in `Understood.note`. The rules:
 - A day without a time is 09:00; morning 09:00, afternoon 15:00, evening 19:00, night 21:00.
 - "friday" is the nearest one (asked back when that may be today), "next friday" the one of the
   next week from Monday to Sunday, said as a date.
-- 5/12 is asked back, 24/12 is not: only one reading is a day. "half five", "midnight" with a
-  day, limits ("by friday"), spans ("next week") and "a few minutes" are asked back.
+- 5/12 is asked back, 24/12 is not: only one reading is a day. With dots the day comes first,
+  said in the note. Christmas and New Year (eve and day) are dates, other feasts are asked back.
+- "half five", "midnight" with a day, limits ("by friday"), spans ("next week") and "a few
+  minutes" are asked back.
 - "in 20 minutes" counts from `now` with its seconds; "in 2 days" keeps the local time of day.
 - A time that the clocks jump over is the first instant after; one that comes twice is the first.
 - More than 60 s ago is refused with the present local time, more than 5 years ahead too.
@@ -24,7 +26,7 @@ from datetime import datetime
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from gateway.domain.when.pieces import FORMS, Unclear, UnclearReason, Understood, When
+from gateway.domain.when.pieces import FORMS, Fault, Unclear, UnclearReason, Understood, When
 from gateway.domain.when.plan import make_plan
 from gateway.domain.when.resolve import passed, resolve
 from gateway.domain.when.scan import Scan, scan, unused_time_words
@@ -40,10 +42,11 @@ _MAX_SENTENCE: Final = 4000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The moment in a sentence, and the sentence without the words that name it."""
+    """The moment in a sentence, the sentence without the words that name it, and those words."""
 
     when: When
     rest: str
+    said: str = ""
 
 
 def parse_when(words: str, *, now: datetime, zone: ZoneInfo) -> When:
@@ -58,7 +61,7 @@ def parse_when(words: str, *, now: datetime, zone: ZoneInfo) -> When:
     unused = [index for index in range(len(result.words)) if index not in result.used]
     plan = make_plan(result.pieces())
     if isinstance(plan, Unclear) and plan.reason is not UnclearReason.LEFT_OVER:
-        return _dated(plan, now=now, zone=zone)
+        return _dated(plan, result, now=now, zone=zone)
     if not result.found and not unused:
         return Unclear(reason=UnclearReason.NO_TIME, question=f"At what time? {FORMS}")
     if unused or isinstance(plan, Unclear):
@@ -84,21 +87,33 @@ def find_when(sentence: str, *, now: datetime, zone: ZoneInfo) -> Found | None:
     result = scan(read_words(sentence))
     if not result.found:
         return None
+    tokens = result.words.tokens
+    spans = [(tokens[placed.start].start, tokens[placed.end - 1].end) for placed in result.found]
     return Found(
-        when=_resolve_found(result, now=now, zone=zone), rest=remaining_text(sentence, result)
+        when=_resolve_found(result, now=now, zone=zone),
+        rest=remaining_text(sentence, result),
+        said=" ".join(sentence[start:end] for start, end in spans),
     )
 
 
 def _resolve_found(result: Scan, *, now: datetime, zone: ZoneInfo) -> When:
     plan = make_plan(result.pieces())
     if isinstance(plan, Unclear):
-        return _dated(plan, now=now, zone=zone)
+        return _dated(plan, result, now=now, zone=zone)
     unused = unused_time_words(result)
     if unused is not None:
         return left_over(result.words.said(*unused)).unclear
     return resolve(plan, now=now, zone=zone)
 
 
-def _dated(unclear: Unclear, *, now: datetime, zone: ZoneInfo) -> Unclear:
-    """A refusal of something past, with the present local time in it."""
-    return passed(now=now, zone=zone) if unclear.reason is UnclearReason.PAST else unclear
+def _dated(unclear: Unclear, result: Scan, *, now: datetime, zone: ZoneInfo) -> Unclear:
+    """A refusal of something past, with the present local time in it.
+
+    Beside a moment that is not past, the words about the past may belong to the text.
+    """
+    if unclear.reason is not UnclearReason.PAST:
+        return unclear
+    is_beside = any(not isinstance(piece, Fault) for piece in result.pieces())
+    if is_beside:
+        return Unclear(reason=UnclearReason.LEFT_OVER, question=unclear.question)
+    return passed(now=now, zone=zone)

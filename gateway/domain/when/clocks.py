@@ -42,8 +42,18 @@ def no_such_time(said: str) -> Fault:
     )
 
 
+def _end_of_day(said: str) -> Fault:
+    return fault(
+        UnclearReason.IMPOSSIBLE,
+        f'"{said}" is the end of a day, which I do not take. Write 23:59, or 00:00 with the day '
+        "that begins then.",
+    )
+
+
 def _clock(hour: int, minute: int, *, meridiem: str, said: str, is_sure: bool) -> Clock | Fault:
     """Check and build a clock time; `meridiem` is "am", "pm", "24" or ""."""
+    if (hour, minute) == (24, 0):
+        return _end_of_day(said)
     if minute > 59 or hour > 23 or (meridiem in ("am", "pm") and not 1 <= hour <= 12):
         return no_such_time(said)
     if meridiem in ("am", "pm"):

@@ -28,6 +28,7 @@ from gateway.domain.when.words import (
     CONNECTORS,
     DETERMINERS,
     FEAST_PREFIXES,
+    FIXED_FEASTS,
     MONTH_NAMES,
     MONTHS,
     ORDINAL_NOUNS,
@@ -46,10 +47,12 @@ from gateway.domain.when.words import (
 _ISO: Final = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})(?:t(.+))?")
 _DOTTED: Final = re.compile(r"([0-9]{1,2})[.]([0-9]{1,2})[.]([0-9]{4})")
 _SLASHED: Final = re.compile(r"([0-9]{1,2})/([0-9]{1,2})(?:/([0-9]{4}))?")
+_DAY_AND_MONTH: Final = re.compile(r"([0-9]{1,2})[.]([0-9]{1,2})")
 _NTH: Final = re.compile(r"([0-9]{1,2})(?:st|nd|rd|th)")
 _YEAR: Final = re.compile(r"[0-9]{4}")
 _LEAP_YEAR: Final = 2000
 _PREPOSITIONS: Final = frozenset({"on", "for"})
+_FEAST_WORDS: Final = {"xmas": "christmas", "years": "year's", "year": "year's"}
 
 
 def read_day(words: Words, index: int) -> Match | None:
@@ -57,6 +60,9 @@ def read_day(words: Words, index: int) -> Match | None:
     start = index
     if words.at(index) in _PREPOSITIONS and not words.is_parted(index + 1):
         start = index + 1
+    feast = _read_feast(words, index)
+    if feast is not None:
+        return feast
     found = (
         _read_relative(words, start)
         or _read_weekday(words, start)
@@ -72,7 +78,7 @@ def read_day(words: Words, index: int) -> Match | None:
 
 
 def read_dated(words: Words, index: int) -> Match | None:
-    """Read a date written with digits at `index`: ISO (also with its time), 24.12.2026, 24/12."""
+    """Read a date written with digits at `index`: ISO (also with its time), 24.12.2026, 24.12., 24/12."""
     start = index
     if words.at(index) in _PREPOSITIONS | {"at", "@"} and not words.is_parted(index + 1):
         start = index + 1
@@ -83,10 +89,59 @@ def read_dated(words: Words, index: int) -> Match | None:
     dotted = _DOTTED.fullmatch(words.at(start))
     if dotted is not None:
         day, month, year = (int(text) for text in dotted.groups())
-        return Match(pieces=(_calendar(day, month, year, said=said),), end=start + 1)
+        return Match(pieces=(_day_first(day, month, year, said=said),), end=start + 1)
+    if words.at(index) not in ("at", "@"):
+        short = _read_day_and_month(words, start, has_on=start > index)
+        if short is not None:
+            return short
     slashed = _SLASHED.fullmatch(words.at(start))
     if slashed is not None and slashed.group() != "24/7":
         return Match(pieces=(_slashed(slashed, said=said),), end=start + 1)
+    return None
+
+
+def _read_day_and_month(words: Words, index: int, *, has_on: bool) -> Match | None:
+    """Read "24.12." with its second dot, where it cannot be a price: after "on" or a mark.
+
+    A weekday before it will do too: it checks the date.
+    """
+    found = _DAY_AND_MONTH.fullmatch(words.at(index))
+    if found is None or not words.tokens[index].gap.startswith("."):
+        return None
+    day, month = int(found[1]), int(found[2])
+    is_day = 1 <= day <= 31 and 1 <= month <= 12
+    if not is_day or not (has_on or words.is_parted(index) or words.at(index - 1) in WEEKDAYS):
+        return None
+    piece = _day_first(day, month, None, said=f"{found.group()}.")
+    return Match(pieces=(piece,), end=index + 1)
+
+
+def _day_first(day: int, month: int, year: int | None, *, said: str) -> CalendarDate | Fault:
+    """A date with dots, which has the day in front; said where another order is a day too."""
+    piece = _calendar(day, month, year, said=said)
+    if isinstance(piece, Fault) or (year is not None and (day > 12 or day == month)):
+        return piece
+    return replace(piece, note=f"I read {said} as {day} {MONTH_NAMES[month - 1]}")
+
+
+def _read_feast(words: Words, index: int) -> Match | None:
+    """Read "on christmas eve", "new year's day" where the words around show that it is the day."""
+    has_on = words.at(index) in _PREPOSITIONS | {"at"} and not words.is_parted(index + 1)
+    start = index + 1 if has_on else index
+    if not words.is_parted(index) and (not has_on or words.at(index) == "for"):
+        return None
+    for length in (3, 2, 1):
+        said = [words.at(start), *(words.joined(start + step) for step in range(1, length))]
+        end = start + length
+        name = " ".join(_FEAST_WORDS.get(word, word) for word in said)
+        if name not in FIXED_FEASTS:
+            continue
+        is_whole = words.is_parted(end) or words.at(end) in CONNECTORS | PARTS
+        if not (is_whole or read_clock(words, end) is not None):
+            return None
+        day, month = FIXED_FEASTS[name]
+        note = f"I read {words.said(start, end)} as {day} {MONTH_NAMES[month - 1]}"
+        return Match(pieces=(CalendarDate(day=day, month=month, note=note),), end=end)
     return None
 
 

@@ -103,11 +103,15 @@ class Weekday:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalendarDate:
-    """A day of a month, in a given year or in the next one that has it."""
+    """A day of a month, in a given year or in the next one that has it.
+
+    `note` says how it was read, where that is worth saying.
+    """
 
     day: int
     month: int
     year: int | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -185,13 +185,14 @@ def _dates(day: CalendarDate, today: date) -> Iterator[_Candidate]:
     if day.year is not None:
         exact = date_or_none(day.year, day.month, day.day)
         if exact is not None:
-            yield _Candidate(day=exact)
+            yield _Candidate(day=exact, note=day.note)
         return
     for year in range(today.year, today.year + _YEARS + 4):
         found = date_or_none(year, day.month, day.day)
         if found is not None and found >= today:
-            note = None if year == today.year else f"the next one is in {year}"
-            yield _Candidate(day=found, note=note)
+            later = None if year == today.year else f"the next one is in {year}"
+            notes = "; ".join(filter(None, (day.note, later)))
+            yield _Candidate(day=found, note=notes or None)
             return
 
 

@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from gateway.domain.when.amounts import read_amount, read_number
+from gateway.domain.when.clocks import read_clock
 from gateway.domain.when.days import is_plain_text
 from gateway.domain.when.pieces import Fault, Match, UnclearReason, fault
 from gateway.domain.when.tokens import Words, resembled
@@ -12,6 +13,7 @@ from gateway.domain.when.words import (
     CONNECTORS,
     DETERMINERS,
     HOLIDAYS,
+    LETTER_UNITS,
     MONTHS,
     NUMBERS,
     OTHER_TIME_WORDS,
@@ -33,6 +35,7 @@ _LOOKS_LIKE_CLOCK: Final = re.compile(
 )
 _DAY_AND_MONTH: Final = re.compile(r"([0-9]{1,2})[.]([0-9]{1,2})")
 _PARTING: Final = re.compile(r"[-/–&+|]")
+_NEGATIVE: Final = re.compile(r"[-−][0-9]{1,6}[a-z]{0,7}")
 _NTH: Final = re.compile(r"[0-9]+(?:st|nd|rd|th)")
 
 
@@ -56,12 +59,32 @@ def left_over(said: str) -> Fault:
 
 def read_suspect(words: Words, index: int) -> Match | None:
     """Recognise a word or phrase at `index` that looks like time."""
+    gone = _read_gone(words, index)
+    if gone is not None:
+        return gone
     for reader in _READERS:
         end = reader(words, index)
         if end is not None:
             question = vague if reader is _read_span else left_over
             return Match(pieces=(question(words.said(index, end)),), end=end)
     return _read_misspelt(words, index) or _read_word(words, index)
+
+
+def _read_gone(words: Words, index: int) -> Match | None:
+    """Recognise "yesterday", with the time behind it, and "in -5 minutes"."""
+    end = index + 1
+    if words.at(index) == "yesterday":
+        clock = None if words.is_parted(end) else read_clock(words, end)
+        end = end + (words.joined(end) in PARTS) if clock is None else clock.end
+    elif words.at(index) == "in" and _NEGATIVE.fullmatch(words.joined(end)):
+        amount = words.joined(end + 1)
+        if amount not in UNITS and amount not in LETTER_UNITS and words.joined(end)[-1].isdigit():
+            return None
+        end += 2 if words.joined(end)[-1].isdigit() else 1
+    else:
+        return None
+    question = left_over(words.said(index, end)).unclear.question
+    return Match(pieces=(fault(UnclearReason.PAST, question),), end=end)
 
 
 def _read_passed(words: Words, index: int) -> int | None:
@@ -115,7 +138,7 @@ def _read_feast(words: Words, index: int) -> int | None:
 
 
 def _read_dotted_day(words: Words, index: int) -> int | None:
-    """ "5.12." with a dot behind it: a day without its year."""
+    """ "5.12." with a dot behind it, where days.py does not take it: a day, or a price."""
     found = _DAY_AND_MONTH.fullmatch(words.at(index))
     if found is None or not words.tokens[index].gap.startswith("."):
         return None
@@ -133,7 +156,7 @@ def _read_half_clock(words: Words, index: int) -> int | None:
 
 
 def _read_delay(words: Words, index: int) -> int | None:
-    """ "in fve minutes", "in a few hours", "in -5 minutes", "in 5": a delay that was not read."""
+    """ "in fve minutes", "in a few hours", "in 5": a delay that was not read."""
     if words.at(index) not in ("in", "after", "within"):
         return None
     for place in range(index + 1, index + 5):
@@ -189,8 +212,8 @@ def _read_misspelt(words: Words, index: int) -> Match | None:
     if near is None:
         return None
     question = (
-        f'I do not know "{words.said(index, index + 1)}". Did you mean "{near}"? Please send it '
-        "again. If it belongs to the text, put the text in quotes."
+        f'I do not know "{words.said(index, index + 1)}". Did you mean "{near}"? If it '
+        "belongs to the text, put the text in quotes."
     )
     return Match(pieces=(fault(UnclearReason.NOT_UNDERSTOOD, question),), end=index + 1)
 

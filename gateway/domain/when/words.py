@@ -231,6 +231,14 @@ REPEATING: Final = _words(
 )
 ONCE_A: Final = _words("once twice times thrice")
 
+# Feasts that have the same day everywhere; any other is asked about.
+FIXED_FEASTS: Final[dict[str, tuple[int, int]]] = {
+    "christmas": (25, 12),
+    "christmas day": (25, 12),
+    "christmas eve": (24, 12),
+    "new year's day": (1, 1),
+    "new year's eve": (31, 12),
+}
 HOLIDAYS: Final = _words(
     "christmas xmas easter thanksgiving halloween hallowe'en hogmanay pentecost whitsun lent "
     "hanukkah chanukah ramadan eid diwali passover valentine valentines valentine's "
