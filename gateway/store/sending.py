@@ -40,7 +40,7 @@ from gateway.store.deliveries import (
     is_touched,
     recut,
 )
-from gateway.store.events import moment, save_transition
+from gateway.store.events import moment, read_moment, save_transition
 from gateway.store.reminders import due_reminders
 from gateway.store.schema import (
     CHUNK_IS_SENDING,
@@ -202,15 +202,20 @@ def _next_candidate(connection: Connection, chat: ChatKey, *, now: datetime) -> 
     rows = connection.execute(_CANDIDATES, {"chat": str(chat)}).all()
     if any(row.state == ChunkState.SENDING for row in rows):
         return Wait(until=None)
-    at = to_millis(now)
-    waiting = [row for row in rows if (row.not_before or 0) > at]
-    held = [row.not_before for row in waiting if row.reason == NotSentReason.RATE_LIMITED]
+    at = {row.id: _ready_at(row) for row in rows}
+    waiting = [row for row in rows if at[row.id] > now]
+    held = [at[row.id] for row in waiting if row.reason == NotSentReason.RATE_LIMITED]
     if held:
-        return Wait(until=moment(max(held)))
-    ready = next((row for row in rows if (row.not_before or 0) <= at), None)
+        return Wait(until=max(held))
+    ready = next((row for row in rows if at[row.id] <= now), None)
     if ready is not None:
         return ready
-    return Wait(until=moment(min((row.not_before for row in waiting), default=None)))
+    return Wait(until=min((at[row.id] for row in waiting), default=None))
+
+
+def _ready_at(row: Row[Any]) -> datetime:
+    """When a chunk may go out; a damaged moment holds nothing back."""
+    return read_moment(row.not_before or 0)
 
 
 def recover_sends(

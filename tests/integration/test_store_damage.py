@@ -58,6 +58,15 @@ async def test_r26_a_damaged_chunk_is_refused_and_what_is_behind_it_goes_out(
     assert [r.levelno for r in caplog.records if r.message == "chunk_damaged"] == [logging.WARNING]
 
 
+@pytest.mark.parametrize("not_before", ["soon", 10**18])
+async def test_r26_a_chunk_whose_moment_cannot_be_read_goes_out_at_once(
+    store: Database, not_before: object
+) -> None:
+    await stored_delivery(store, "hello")
+    await damage_chunk(store, 1, not_before=not_before)
+    assert (await next_send(store)).chunk.body.text == "hello"
+
+
 async def test_r26_the_rest_of_a_delivery_with_a_damaged_chunk_goes_out(store: Database) -> None:
     await stored_delivery(store, "1|2")
     await damage_chunk(store, 1, body="{")
