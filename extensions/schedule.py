@@ -129,7 +129,7 @@ class ScheduleTool:
         )
         created = create_job(tx, new, now=context.now)
         if isinstance(created, JobLimit):
-            return _refused(context, _LIMITS[created])
+            return _refused(context, _LIMITS[created], about=text)
         line = created.job.line(now=context.now)
         head = "Reminder set" if created.is_new else "That reminder is set already"
         note = f" ({slot.note})" if slot.note else ""
@@ -207,10 +207,12 @@ def _flat(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _refused(context: ToolContext, reason: str) -> ToolResult:
+def _refused(context: ToolContext, reason: str, *, about: str | None = None) -> ToolResult:
+    """Nothing was set, and why; `about` names which reminder, where several may be asked for."""
     zone = ZoneInfo(context.timezone)
     present = local_time(context.now, zone, now=context.now)
-    text = f"{NOTHING_SET}: {reason} It is now {present} ({context.timezone})."
+    named = "" if about is None else f' for "{one_line(about, limit=_SHOWN)}"'
+    text = f"{NOTHING_SET}{named}: {reason} It is now {present} ({context.timezone})."
     return ToolResult(ok=False, text=text, is_create=True)
 
 

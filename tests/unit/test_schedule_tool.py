@@ -318,7 +318,9 @@ async def test_more_than_ten_a_minute_are_refused(bench: Bench) -> None:
 
     result = await bench.create(when="tomorrow at 9")
 
-    assert result.text.startswith(f"{NOTHING_SET}: at most 10 reminders a minute can be set")
+    assert result.text.startswith(
+        f'{NOTHING_SET} for "call mum": at most 10 reminders a minute can be set'
+    )
     assert len(await bench.slots()) == 10
 
 
@@ -329,7 +331,9 @@ async def test_more_than_fifty_open_ones_are_refused(bench: Bench) -> None:
 
     result = await bench.create(when="tomorrow at 9")
 
-    assert result.text.startswith(f"{NOTHING_SET}: there are 50 open reminders already")
+    assert result.text.startswith(
+        f'{NOTHING_SET} for "call mum": there are 50 open reminders already'
+    )
 
 
 async def test_a_chat_that_was_put_out_sets_nothing(bench: Bench) -> None:
