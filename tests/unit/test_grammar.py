@@ -5,12 +5,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from gateway.hosts.builtin.grammar import understand
+from gateway.hosts.builtin.grammar import understand, understand_all
 from gateway.hosts.builtin.intents import (
     AskBack,
     Cancel,
     ClockQuestion,
     Feature,
+    Fragment,
     Help,
     Intent,
     ListReminders,
@@ -19,6 +20,7 @@ from gateway.hosts.builtin.intents import (
     SmallTalk,
     Talk,
     Unknown,
+    WhichToCancel,
 )
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -79,6 +81,18 @@ def read(text: str, now: datetime = MONDAY) -> Intent:
         ("timer 5 minutes", "timer", "11-30 10:05:00"),
         ("and in an hour to call mum", "call mum", "11-30 11:00:00"),
         ("remind me at 5 🎂", "🎂", "11-30 17:00:00"),
+        ("remindme at 5pm to go", "go", "11-30 17:00:00"),
+        ("rmind me to go at 5pm", "go", "11-30 17:00:00"),
+        ("please remnd me at 5pm to go", "go", "11-30 17:00:00"),
+        ("Remidn me at 5pm to go", "go", "11-30 17:00:00"),
+        ("reminder me at 5pm to go", "go", "11-30 17:00:00"),
+        ("remind to go at 5pm", "go", "11-30 17:00:00"),
+        ("remidner: go at 5pm", "go", "11-30 17:00:00"),
+        ("set a remider for 5pm to go", "go", "11-30 17:00:00"),
+        ("remind me again at 5pm to go", "go", "11-30 17:00:00"),
+        ('remind me at 5pm "knock twice"', "knock twice", "11-30 17:00:00"),
+        ("remind me on 24.12. to call mum", "call mum", "12-24 09:00:00"),
+        ("remind me on christmas eve at 6pm to call mum", "call mum", "12-24 18:00:00"),
     ],
 )
 def test_a_reminder_is_understood(message: str, text: str, local: str) -> None:
@@ -94,26 +108,41 @@ def test_a_reminder_is_understood(message: str, text: str, local: str) -> None:
         ("remind me to call mum", "remind me tomorrow at 9:00 to call mum"),
         ("remind me at sunset to call mum", "When shall I remind you?"),
         ("remind me at 5", "What shall I remind you of?"),
-        ("remind me", "What shall I remind you of?"),
+        ("remind me", "When shall I remind you, and of what?"),
+        ("remind me soon", "When shall I remind you, and of what?"),
+        ("remind me later", "When shall I remind you, and of what?"),
+        ("remind me when I get home", "When shall I remind you, and of what?"),
+        ("remind me soon to call bob", "remind me tomorrow at 9:00 to call bob"),
+        ("remind me to call bob when I get home", "remind me tomorrow at 9:00 to call bob"),
+        ("remind me when I get home to feed it", "remind me tomorrow at 9:00 to feed it"),
+        ("remind me twice tomorrow", '"twice"'),
+        ("remind me to call bob 3 times tomorrow", '"3 times"'),
+        ("remind me again and again in 10 minutes to go", '"again and again"'),
+        ("dentist tomorrow at 10, remind me 30 minutes earlier", "at 9:30: dentist"),
+        ("remind me 2 hours before", "the time of the reminder itself"),
+        ("reminds me of school at 5", 'Begin with "remind me"'),
+        ("remind me tomorrow at 24:00 to go", "23:59"),
+        ("to call mum tomorrow at 9", "write: remind me to call mum tomorrow at 9"),
+        ("5pm call mum", "write: remind me 5pm call mum"),
+        ("5/12", "5 December or 12 May"),
+        ("tomorrow at midnight", "00:00 or 23:59"),
+        ("2", "cancel 2"),
         ("remind me tomorrow please", "What shall I remind you of?"),
         ("set a reminder for 5pm", "What shall I remind you of?"),
         ("remind me every day at 8 to take my pills", "Repeating reminders are not available yet"),
         ("remind me on mondays to swim", "Repeating reminders are not available yet"),
         ("remind me tomorrow or friday to go", "two days"),
         ("remind me tomorow at 9 to go", '"tomorrow"'),
-        ("remind me yesterday to go", "yesterday"),
+        ("remind me yesterday to go", "already passed"),
+        ("remind me in -5 minutes to go", "already passed"),
         ("remind me today at 09:00 to go", "Mon 30 Nov 2026 10:00"),
         ("remind me at 5 to go and remind me at 6 to stay", "one reminder a message"),
         ("when I get home remind me to go at 5pm", 'Begin with "remind me"'),
-        ("remind bob to call at 5", "not bob"),
-        ("don't remind me at 5", "cancel 2"),
-        ("cancel", "cancel 2"),
-        ("cancel it", "cancel 2"),
-        ("cancel 2 at 5", "cancel 2"),
-        ("cancel the dentist reminder", "cancel 2"),
-        ("cancel 1 " + ", 1".join(str(n) for n in range(40)), "cancel 2"),
-        ("cancel all", "by number"),
-        ("delete all my reminders", "by number"),
+        ("remind bob to call me at 5pm", "remind me at 5pm to tell bob to call me"),
+        ("remind bob at 5 about it", "remind me at 5 to tell bob about it"),
+        ("remind my wife to call", "remind me tomorrow at 9:00 to tell my wife to call"),
+        ("remind bob every day to call", "Repeating"),
+        ("remind bob", 'Begin with "remind me"'),
         ("call mum tomorrow at 9", "remind me to call mum tomorrow at 9"),
         ("remind me tomorrow at 9: " + "x " * 4000, "too long"),
     ],
@@ -125,11 +154,74 @@ def test_what_is_not_whole_is_asked_about(message: str, part: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("message", "part"),
+    [
+        ("don't remind me at 5", "cancel 2"),
+        ("cancel", "cancel 2"),
+        ("cancel it", "cancel 2"),
+        ("cancel mum", "cancel 2"),
+        ("cancel the last one", "cancel 2"),
+        ("cancel 2 at 5", "cancel 2"),
+        ("cancel the dentist reminder", "cancel 2"),
+        ("cancel 1 " + ", 1".join(str(n) for n in range(40)), "cancel 2"),
+        ("cancel all", "by number"),
+        ("delete all my reminders", "by number"),
+    ],
+)
+def test_what_to_cancel_is_asked_by_number(message: str, part: str) -> None:
+    intent = read(message)
+    assert isinstance(intent, WhichToCancel), intent
+    assert part in intent.question
+
+
+@pytest.mark.parametrize(
+    ("message", "time"),
+    [
+        ("the fifth of december", "the fifth of december"),
+        ("Tomorrow morning please", "Tomorrow morning"),
+        ("ok, at 5pm", "at 5pm"),
+        ("and tomorrow", "tomorrow"),
+        ("no, at 6pm", "at 6pm"),
+        ("pay the rent", ""),
+        ("to call mum", ""),
+    ],
+)
+def test_a_piece_of_a_request_is_no_request(message: str, time: str) -> None:
+    assert read(message) == Fragment(time=time)
+
+
+@pytest.mark.parametrize(
+    ("message", "intents"),
+    [
+        ("cancel 2\ncancel 3", (Cancel(numbers=(2,)), Cancel(numbers=(3,)))),
+        ("cancel 2\n\nmy reminders", (Cancel(numbers=(2,)), ListReminders())),
+        ("cancel 2\nlist", (WhichToCancel,)),
+        ("cancel 2\ntell me a joke", (WhichToCancel,)),
+        ("remind me at 5 to go\nremind me at 6 to stay", (Remind, Remind)),
+        ("remind me at 5 to go\nremind me to stay", (AskBack,)),
+        ("remind me at 5 to buy:\ncancel 2", (Remind,)),
+        ("remind me at 5 to buy\nlist", (Remind,)),
+        ("remind me at 5 to buy\n- milk\n- eggs", (Remind,)),
+        ("\n".join(["cancel 2"] * 21), (WhichToCancel,)),
+        ("", (Unknown,)),
+    ],
+)
+def test_lines_are_requests_only_where_each_is_one(
+    message: str, intents: tuple[Intent | type[Intent], ...]
+) -> None:
+    found = understand_all(message, now=MONDAY, zone=BERLIN)
+    assert len(found) == len(intents)
+    for intent, expected in zip(found, intents, strict=True):
+        assert isinstance(intent, expected) if isinstance(expected, type) else intent == expected
+
+
+@pytest.mark.parametrize(
     ("message", "numbers"),
     [
         ("cancel 2", (2,)),
         ("cancel #2", (2,)),
         ("Cancel 2.", (2,)),
+        ("hi\ncancel 2", (2,)),
         ("please cancel 2", (2,)),
         ("delete reminder 2", (2,)),
         ("remove reminder number 2", (2,)),
@@ -163,6 +255,15 @@ def test_reminders_are_cancelled_by_number(message: str, numbers: tuple[int, ...
         "when will you remind me about mum?",
         "what did you remind me about?",
         "hello, what are my reminders?",
+        "do i have anything today",
+        "do I have anything planned for tomorrow?",
+        "anything due this week?",
+        "do i have anything on friday",
+        "what do I have tomorrow?",
+        "what do I have to do",
+        "what's on my list?",
+        "whats on my list",
+        "when is my next reminder?",
     ],
 )
 def test_reminders_are_listed(message: str) -> None:
@@ -190,7 +291,13 @@ def test_reminders_are_listed(message: str) -> None:
         ("thanks", SmallTalk(kind=Talk.THANKS)),
         ("Thank you so much!", SmallTalk(kind=Talk.THANKS)),
         ("ok thanks", SmallTalk(kind=Talk.THANKS)),
+        ("I love you", SmallTalk(kind=Talk.AFFECTION)),
         ("bye", SmallTalk(kind=Talk.FAREWELL)),
+        ("exit", SmallTalk(kind=Talk.FAREWELL)),
+        ("quit", SmallTalk(kind=Talk.FAREWELL)),
+        ("remind me again in 10 minutes", NotYet(feature=Feature.SNOOZE)),
+        ("remind me again", NotYet(feature=Feature.SNOOZE)),
+        ("rewind the tape at 5?", Unknown()),
         ("good night", SmallTalk(kind=Talk.FAREWELL)),
         ("who are you?", SmallTalk(kind=Talk.IDENTITY)),
         ("are you a robot", SmallTalk(kind=Talk.IDENTITY)),
@@ -228,5 +335,15 @@ def test_the_assumption_is_kept_for_the_confirmation() -> None:
 def test_the_suggested_form_is_understood() -> None:
     asked = read("remind me to call mum")
     assert isinstance(asked, AskBack)
-    _, _, example = asked.question.partition("for example: ")
+    _, _, example = asked.question.partition("For example: ")
+    assert isinstance(read(example), Remind)
+
+
+@pytest.mark.parametrize(
+    "message", ["remind me at 5", "remind me", "set a reminder for 5pm", "remind me on christmas"]
+)
+def test_the_example_without_the_persons_text_is_understood(message: str) -> None:
+    asked = read(message)
+    assert isinstance(asked, AskBack)
+    _, _, example = asked.question.partition("For example: ")
     assert isinstance(read(example), Remind)

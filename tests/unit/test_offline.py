@@ -66,9 +66,15 @@ async def test_a_moment_that_passed_while_waiting_is_left_to_the_tool() -> None:
 async def test_nothing_is_claimed_when_the_tool_fails() -> None:
     tool = RecordingTool(reply=ToolAnswer(ok=False, text="The store is full."))
     reply = await answer(context("remind me at 5 to go"), tool)
-    assert reply == "I did not set a reminder. The store is full."
+    assert reply == "No reminder was set: The store is full."
     assert "not" in await answer(context("what are my reminders?"), tool)
     assert await answer(context("cancel 2"), tool) == "I did not cancel #2. The store is full."
+
+
+async def test_that_nothing_was_set_is_said_once() -> None:
+    refused = ToolAnswer(ok=False, text="No reminder was set: The moment has passed.")
+    reply = await answer(context("remind me at 5 to go"), RecordingTool(reply=refused))
+    assert reply == refused.text
 
 
 async def test_the_list_is_the_tools() -> None:
@@ -101,19 +107,75 @@ async def test_the_same_answer_is_given_once() -> None:
     assert reply.count("I did not understand that.") == 1
 
 
-@pytest.mark.parametrize("text", ["hello", "who are you?", "are you an AI?", "how are you", "asdf"])
-async def test_small_talk_says_honestly_what_answers(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "says_how"),
+    [("hello", False), ("how are you", False), ("who are you?", True), ("are you an AI?", True),
+     ("help", True)],
+)  # fmt: skip
+async def test_small_talk_says_honestly_what_answers(text: str, says_how: bool) -> None:
     tool = RecordingTool()
     reply = await answer(context(text), tool)
     assert "not a language model" in reply
-    assert "MODEL_NAME" in reply
-    assert "MODEL_BASE_URL" in reply
+    for name in ("MODEL_NAME", "MODEL_BASE_URL", "MODEL_API_KEY"):
+        assert (name in reply) is says_how
     assert tool.calls == []
 
 
 @pytest.mark.parametrize(
+    "text", ["asdf", "move 2 to 5pm", "pay the rent", "I love you", "snooze 2", "thanks"]
+)
+async def test_other_misses_are_answered_shortly(text: str) -> None:
+    reply = await answer(context(text), RecordingTool())
+    assert len(reply.split()) <= 25
+    assert "language model" not in reply
+
+
+@pytest.mark.parametrize(
     "text",
-    ["remind me every day at 8 to go", "remind me to go", "cancel all", "move 2 to 5pm", "thanks",
+    ["remind me on 5/12 to go", "remind me at half 8 to go", "remind me today or tuesday to go",
+     "remind me tomorrow at midnight to go", "remind me to go", "remind me at 5", "remind me soon",
+     "remind me every day at 8 to go", "remind me tommorow to go", "remind me twice tomorrow",
+     "remind me yesterday to go", "remind bob to go at 5pm", "cancel mum", "5/12"],
+)  # fmt: skip
+async def test_every_question_tells_once_to_send_it_whole(text: str) -> None:
+    reply = await answer(context(text), RecordingTool())
+    assert reply.count("Please send the whole request again in one message.") == 1
+    assert reply.count("send") == 1
+
+
+async def test_a_piece_sent_alone_is_told_how_to_send_it_whole() -> None:
+    tool = RecordingTool()
+    reply = await answer(context("the fifth of december"), tool)
+    assert reply.startswith("I keep no half-finished requests: send it whole, like: ")
+    assert tool.calls == []
+    await answer(context(reply.partition("like: ")[2]), tool)
+    assert tool.calls[0][1]["at"] == "2026-12-05T08:00:00.000+00:00"
+    reply = await answer(context("pay the rent"), tool)
+    assert reply.endswith("send it whole, like: remind me on 5 December to pay the rent")
+
+
+async def test_which_one_to_cancel_is_asked_with_the_list() -> None:
+    tool = RecordingTool(reply=ToolAnswer(ok=True, text="#2 Tue 1 Dec 09:00: call mum"))
+    reply = await answer(context("cancel the last one"), tool)
+    assert reply.startswith("Which reminder shall I cancel?")
+    assert reply.endswith("\n\n#2 Tue 1 Dec 09:00: call mum")
+    assert tool.calls == [("schedule", {"action": "list"})]
+
+
+async def test_lines_that_are_each_a_request_are_done_one_by_one() -> None:
+    tool = RecordingTool(reply=ToolAnswer(ok=True, text="Cancelled."))
+    assert await answer(context("cancel 2\ncancel 3"), tool) == "Cancelled.\nCancelled."
+    assert [arguments["id"] for _, arguments in tool.calls] == [2, 3]
+
+
+@pytest.mark.parametrize("text", ["exit", "quit", "bye"])
+async def test_a_farewell_names_the_way_out_of_a_terminal(text: str) -> None:
+    assert "Ctrl-D" in await answer(context(text), RecordingTool())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["remind me every day at 8 to go", "remind me to go", "move 2 to 5pm", "thanks",
      "remind me tomorrow at 9 or 10 to go", "call mum tomorrow at 9", "", "bye", "ok"],
 )  # fmt: skip
 async def test_nothing_is_set_for_what_is_not_understood_whole(text: str) -> None:

@@ -446,6 +446,8 @@ ASKED: tuple[str, ...] = (
     "buy things for christmas at 5pm",
     "prepare christmas at 5pm",
     "pay 5.12. at 9am",
+    "at 5 to book for 24.12.",
+    "to pay the 24.12. bill tomorrow",
     "pay 5.12.",
     "finish it before christmas",
     "plan christmas tomorrow",

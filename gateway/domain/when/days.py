@@ -78,7 +78,7 @@ def read_day(words: Words, index: int) -> Match | None:
 
 
 def read_dated(words: Words, index: int) -> Match | None:
-    """Read a date written with digits at `index`: ISO (also with its time), 24.12.2026, 24.12., 24/12."""
+    """Read a date with digits at `index`: ISO (also with its time), 24.12.2026, 24.12., 24/12."""
     start = index
     if words.at(index) in _PREPOSITIONS | {"at", "@"} and not words.is_parted(index + 1):
         start = index + 1
@@ -91,7 +91,9 @@ def read_dated(words: Words, index: int) -> Match | None:
         day, month, year = (int(text) for text in dotted.groups())
         return Match(pieces=(_day_first(day, month, year, said=said),), end=start + 1)
     if words.at(index) not in ("at", "@"):
-        short = _read_day_and_month(words, start, has_on=start > index)
+        # "book for 24.12." says what the text is for.
+        has_on = start > index and (words.at(index) == "on" or words.is_parted(index))
+        short = _read_day_and_month(words, start, has_on=has_on)
         if short is not None:
             return short
     slashed = _SLASHED.fullmatch(words.at(start))

@@ -16,9 +16,27 @@ class Remind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskBack:
-    """Something is missing or unclear; `question` says what, with a form that is accepted."""
+    """Something is missing or unclear; `question` says what, with a form that is accepted.
+
+    `says_whole`: the question itself tells to send a whole request.
+    """
 
     question: str
+    says_whole: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhichToCancel:
+    """Something is to be cancelled and the number is missing; `question` asks for it."""
+
+    question: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fragment:
+    """A piece of a request: a moment in the person's words (`time`), or only a text ("")."""
+
+    time: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +67,7 @@ class Talk(StrEnum):
     GREETING = "greeting"
     WELL_BEING = "well_being"
     THANKS = "thanks"
+    AFFECTION = "affection"
     FAREWELL = "farewell"
     IDENTITY = "identity"
     NOD = "nod"  # ok, yes, no: an answer to something that is not remembered
@@ -84,5 +103,15 @@ class Unknown:
 
 
 Intent = (
-    Remind | AskBack | ListReminders | Cancel | ClockQuestion | Help | SmallTalk | NotYet | Unknown
+    Remind
+    | AskBack
+    | WhichToCancel
+    | Fragment
+    | ListReminders
+    | Cancel
+    | ClockQuestion
+    | Help
+    | SmallTalk
+    | NotYet
+    | Unknown
 )

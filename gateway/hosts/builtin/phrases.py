@@ -57,7 +57,7 @@ GREETING: Final = _typed(
     "^"
     + _any(_HELLO, "thanks", "thank you", "ok", "okay")
     + _maybe(" there", " bot")
-    + r"\s*[,.!]+",
+    + r"\s*(?:[,.!]+|\n)",
     "^" + _HELLO + _maybe(" there", " bot") + r"\s+(?=(?:can|could|please|remind|what|set|show)\b)",
 )
 
@@ -65,6 +65,12 @@ _REMINDERS = r"(?:reminders?|alarms?|timers?)\b"
 _OF_MINE = _maybe("all ") + _maybe("of ") + _maybe("my ", "the ", "your ", "our ")
 _OPEN = _maybe("current ", "open ", "active ", "pending ", "next ", "upcoming ", "other ")
 _MINE = _OF_MINE + _OPEN + _REMINDERS
+_AHEAD = _maybe(
+    " planned", " set", " scheduled", " due", " on", " coming up", " to do", " for", " left",
+    " today", " tomorrow", " tonight", " this week", " next", " next week", " now",
+    " (?:mon|tues|wednes|thurs|fri|satur|sun)day", times=3,
+)  # fmt: skip
+_WHAT_IS = _any("what", "whats", "what's", "what is")
 _LIST: Final = (
     _any("show", "list", "give", "tell", "get", "display", "check", "read", "see")
     + _maybe(" me")
@@ -77,6 +83,17 @@ _LIST: Final = (
         " do i have", " have i got", " are there", " are set", " are open", " are active",
         " i have", " set", " now", " today", " tomorrow", " i set", times=2,
     ),
+    _any("when is", "when's", "when are") + f" {_MINE}" + _maybe(" due", " set for", " coming"),
+    _any("do i have", "have i got", "is there", "got", "have you got", "did i set")
+    + _any(" anything", " something", " plans", " any plans", " anything else")
+    + _AHEAD,
+    "(?:is )?anything" + _any(" planned", " scheduled", " due", " set", " coming up", " on")
+    + _AHEAD,
+    _any("what do i have", "what have i got", "what have i") + _maybe(" to do", " on", " planned")
+    + _AHEAD,
+    _WHAT_IS + " on (?:my |the )?" + _any("list", "agenda", "schedule", "plate", "calendar")
+    + _AHEAD,
+    _WHAT_IS + " (?:on|planned|due|scheduled)" + _AHEAD,
     _any("do i have", "have i got", "are there", "is there", "got", "have you got")
     + _maybe(" any", " a", " some")
     + f" {_OPEN}{_REMINDERS}"
@@ -138,12 +155,18 @@ _TALK: Final = {
         _maybe("many ", "ok,? ", "okay,? ", "great,? ", "perfect,? ", "cool,? ", "nice,? ")
         + _any("thanks", "thank you", "thx", "ty", "cheers", "thank u", "much appreciated")
         + _maybe(" a lot", " so much", " very much", " you", " bot", " mate", " again", times=2),
-        "(?:well done|good job|good bot|nice work|great job|i love you)",
+        "(?:well done|good job|good bot|nice work|great job)",
         "you(?:'re| are) (?:great|the best|awesome)",
+    ),
+    Talk.AFFECTION: (
+        "i " + _maybe("really ", "do ") + _any("love", "like", "adore") + _any(" you", " u", " ya")
+        + _maybe(" so much", " too", " bot", " a lot"),
+        "(?:love you|ily|❤️|😘|🥰)",
     ),
     Talk.FAREWELL: (
         _any("bye", "goodbye", "good bye", "good night", "see you", "see ya", "ciao", "bye bye")
         + _maybe(" later", " soon", " tomorrow", " bot", " then"),
+        "(?:exit|quit|log ?out|close|leave|q|:q|end)(?: now| please)?",
     ),
     Talk.IDENTITY: (
         "(?:and )?(?:who|what) (?:are|r) (?:you|u)(?: exactly| really)?|who is this",
@@ -156,7 +179,7 @@ _TALK: Final = {
     Talk.NOD: (
         "ok(?:ay)?|k|kk|fine|cool|great|nice|good|perfect|super|yes|yep|yeah|yup|no|nope|nah|sure",
         "right|alright|all right|got it|understood|i see|never ?mind|lol|ha(?:ha){1,9}|wow|hm+",
-        "(?:👍|🙏|❤️|😊|👌|😀|🙂|🎉){1,9}",
+        "(?:👍|🙏|😊|👌|😀|🙂|🎉){1,9}",
     ),
 }  # fmt: skip
 _FIXED: Final[tuple[tuple[tuple[str, ...], Intent], ...]] = (
@@ -217,9 +240,55 @@ HEAD: Final = _typed(
 WAKE: Final = _typed(r"wake\s+me(?:\s+up)?")
 TIMER: Final = _typed(rf"(?:({_SPAN})[\s-])?timer$")
 AGAIN: Final = _typed(r"\bremind\s+(?:me|us)\b")
+# Words on how often or how vaguely, which no text of a reminder needs unless it is in quotes.
+OFTEN: Final = _typed(
+    r"\b(?:again\s+and\s+again|twice|thrice|repeatedly|(?:two|three|four|five|\d{1,3}|several|many|multiple|a\s+few)"
+    r"\s+times)\b"
+)
+BARE_NUMBER: Final = _typed(r"#?(\d{1,2})[.!]?")
+ANEW: Final = _typed(r"^[\s,:]{0,5}(?:once\s+)?again\b(?!\s+and\b)[\s,:]{0,5}")
+EARLIER: Final = _typed(
+    r"\b(?:\d{1,4}\s?(?:m|h)|min(?:ute)?s?|h(?:ou)?rs?|days?|weeks?)\s+"
+    r"(?:earlier|early|before(?:hand)?|prior|in\s+advance|ahead)\b"
+)
+QUOTED: Final = _typed(r'"[^"\n]+"', "“[^“”\n]+”")
+_SOON = _any(
+    "soon", r"later(?:\s+on)?", "asap", "sometime", "someday", "eventually", r"at\s+some\s+point"
+)
+SOON: Final = _typed(
+    rf"^{_SOON}(?![\w-])[\s,]{{0,5}}{_SOON}?[\s,]{{0,5}}(?:to\s|that\s|about\s)?",
+    rf"(?<=\s){_SOON}[\s.!]{{0,5}}$",
+)
+# "when I get home (to ...)", at either end of the text.
+CIRCUMSTANCE: Final = _typed(
+    r"^(?:when|whenever|once|if|after|before|at|around|by)\b.{1,80}?\bto\s+(?=\S)",
+    r"(?<=\s)(?:when|whenever|once|as\s+soon\s+as|after|before)\s+"
+    r"(?:i|we|he|she|it|they|the|you|my)\b.{0,100}$",
+)
+_POLITELY = (
+    r"^\W{0,3}(?:(?:please|pls|hi|hey|hello|ok|okay|and|can\s+you|could\s+you|will\s+you)\b"
+    r"[\s,]{1,3}){0,4}"
+)
+# What may be a slip for "remind me", "a reminder" or "remind" at the start.
+LIKE_REMIND_ME: Final = _typed(rf"({_POLITELY})([a-z]{{4,9}}?)\s{{0,3}}(me|us|myself)\b")
+LIKE_REMINDER: Final = _typed(
+    rf"({_POLITELY}(?:(?:set|create|add|make)\s+(?:me\s+)?(?:an?\s+)?)?)"
+    r"([a-z]{5,10})(?=\s*:|\s+(?:to|for|at|in|on|tomorrow)\b)"
+)
+BARE_REMIND: Final = _typed(
+    rf"({_POLITELY})remind\s+(?=(?:to|about|that|at|in|on|today|tomorrow|tonight)\b|\d)"
+)
+LINE_LEAD: Final = _typed(r"\bremind|^\W{0,3}(?:set|create|add|wake|ping)\b")
+# What is said to a chat bot, or told: not the text of a reminder that was sent alone.
+NO_TASK: Final = _typed(
+    r"(?:who|what|whats|which|when|where|why|how|do|does|did|is|are|am|was|were|can|could|will|"
+    r"would|should|may|shall|has|have|tell|say|sing|show|give|explain|translate|calculate|"
+    r"i|he|she|we|it|they|you|there|this|that|my|your|no|yes|not|let|let['’]s|hello|hi|hey)\b|"
+    r"\W|\d|(?:i|he|she|we|it|they|you|that|there|what|who)['’]"
+)
 OTHER_PERSON: Final = _typed(
     r"^\W{0,3}(?:please\s+|can you\s+|could you\s+)?remind\s+"
-    r"((?:my\s+|the\s+|our\s+)?[\w'’-]{1,30})\s+(?:to|that|about|at|in|on)\b"
+    r"((?:my\s+|the\s+|our\s+)?[\w'’-]{1,30})\s+(?=(?:to|that|about|at|in|on|tomorrow|tonight|every)\b)"
 )
 LIST_PREFIX: Final = _typed(
     r"^\W{0,3}(?:what|which|did|have|why|how|whom?|when\s+(?:will|do|did|are|is|should|would))\b"
