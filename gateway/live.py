@@ -1,6 +1,5 @@
 """What a running gateway tells about itself, and what it can be asked to do."""
 
-import logging
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -19,8 +18,6 @@ from gateway.store.removal import pause_not_allowed
 
 if TYPE_CHECKING:
     from gateway.wiring import Backstage
-
-log = logging.getLogger(__name__)
 
 
 class LiveAnswers:

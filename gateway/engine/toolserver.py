@@ -69,6 +69,8 @@ class ToolServer:
     def __init__(self, database: Database, extensions: Sequence[Extension], clock: Clock) -> None:
         self._database = database
         self._tools = {tool.name: tool for ext in extensions for tool in ext.tools}
+        # Built once: every prompt of every session asks for it.
+        self._listed = [_description(tool) for tool in self._tools.values()]
         self._prompt = "\n\n".join(ext.prompt for ext in extensions)
         self._clock = clock
         self._tokens: dict[str, ChatKey] = {}
@@ -126,15 +128,7 @@ class ToolServer:
     async def _list(self, request: Request) -> JSONResponse:
         if self._chat_of(request) is None:
             return _refusal(401, "Unknown token.")
-        listed = [
-            {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": tool.arguments.model_json_schema(),
-            }
-            for tool in self._tools.values()
-        ]
-        return JSONResponse({"tools": listed})
+        return JSONResponse({"tools": self._listed})
 
     async def _get_prompt(self, request: Request) -> JSONResponse:
         if self._chat_of(request) is None:
@@ -234,6 +228,14 @@ def make_server(tools: ToolServer) -> uvicorn.Server:
         timeout_graceful_shutdown=1,
     )
     return _Server(config)
+
+
+def _description(tool: Tool) -> dict[str, object]:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.arguments.model_json_schema(),
+    }
 
 
 def _refusal(status: int, text: str) -> JSONResponse:

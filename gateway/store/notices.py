@@ -11,7 +11,7 @@ from gateway.domain.message import ChatKey
 from gateway.domain.schedule import from_millis, local_time, to_millis
 from gateway.store.chats import Pairing, ensure_chat
 from gateway.store.database import Transaction
-from gateway.store.deliveries import Cut, NewDelivery, recut, store_delivery
+from gateway.store.deliveries import Cut, NewDelivery, recut, store_delivery, store_text
 from gateway.store.events import moment
 from gateway.store.schema import DELIVERY_IS_PENDING, deliveries, messages
 
@@ -101,7 +101,4 @@ def welcome(tx: Transaction, pairing: Pairing, cut: Cut, *, now: datetime) -> No
     person = ChatKey(pairing.channel, pairing.address)
     chat = ensure_chat(tx, person, is_group=False, now=now)
     text = "You are let in now. Write /help to see what I can do."
-    notice = NewDelivery(
-        chat=chat, kind=DeliveryKind.NOTICE, text=text, chunks=cut(text, is_markdown=False)
-    )
-    store_delivery(tx, notice, now=now)
+    store_text(tx, chat, DeliveryKind.NOTICE, text, cut, now=now)
