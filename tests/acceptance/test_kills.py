@@ -285,6 +285,7 @@ class Stream:
 
 
 ECHOED = Say(text="You said: {user}", pieces=2, seconds=0.3)
+HELD = Say(text="You said: {user}", pieces=2, gate="never")
 KILLS = 11
 
 
@@ -302,6 +303,13 @@ async def test_i04_random_kills_lose_nothing_and_double_nothing(
         await asyncio.wait({flowing}, timeout=stream.chance.uniform(0.2, 2.5))
         assert gateway.is_running, gateway.errors
         await gateway.kill()
+    # However slow the machine is, one of the kills cuts off a run.
+    model.script.default = (HELD,)
+    gateway = await connected.up()
+    if host == "builtin":
+        await gateway.until(lambda: connected.count("runs WHERE state = 'running'") > 0)
+    await gateway.kill()
+    model.script.default = (ECHOED,)
     flowing.cancel()
     await asyncio.gather(flowing, return_exceptions=True)
     api.heal()
