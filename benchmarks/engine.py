@@ -14,12 +14,13 @@ from benchmarks.real_gateway import chat_key
 from gateway.channels.base import ChannelHealth, ChannelState, Receive, Target
 from gateway.channels.markup import from_markdown
 from gateway.domain.allowlist import Allowlist
+from gateway.domain.button import Button
 from gateway.domain.chunking import TELEGRAM, RichText, split
 from gateway.domain.delivery import SendOutcome, Sent
 from gateway.domain.message import ChannelName, ChatKey, NewMessage
 from gateway.engine.access import Access
+from gateway.engine.answers import Done
 from gateway.engine.clock import SystemClock
-from gateway.engine.commands import Done
 from gateway.engine.intake import Intake, IntakeRules
 from gateway.engine.lanes import Patience
 from gateway.engine.outbox import Outbox
@@ -94,7 +95,9 @@ class RecordingChannel:
     async def run(self, receive: Receive) -> None:
         await asyncio.Event().wait()
 
-    async def send(self, target: Target, body: RichText) -> SendOutcome:
+    async def send(
+        self, target: Target, body: RichText, *, buttons: tuple[Button, ...] = ()
+    ) -> SendOutcome:
         self.sent_at[target.address] = time.perf_counter()
         self._event(target.address).set()
         return Sent(external_id=str(next(self._ids)))
@@ -181,6 +184,7 @@ async def engine_running(folder: Path, chats: Iterable[int]) -> AsyncIterator[En
             timezone="Europe/Berlin",
             cuts=cuts,
             admits=access.admits_chat,
+            silence=timedelta(minutes=30),
         ),
     )
     outbox = Outbox(
@@ -195,6 +199,7 @@ async def engine_running(folder: Path, chats: Iterable[int]) -> AsyncIterator[En
         timezone="Europe/Berlin",
         host=HostKind.OFFLINE,
         max_age=timedelta(hours=24),
+        heartbeat=timedelta(minutes=30),
         cuts=cuts,
         follow=_follow_nothing,
         say=_say_nothing,

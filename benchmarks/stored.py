@@ -7,9 +7,10 @@ from pathlib import Path
 
 from sqlalchemy import Connection, insert
 
-from gateway.domain.job import JobAction, JobState, Tier
+from gateway.domain.job import JobAction, JobState, MissedWindow, Tier
 from gateway.domain.message import ChatKey
-from gateway.domain.schedule import At, schedule_to_json, to_millis
+from gateway.domain.schedule import At, to_millis
+from gateway.domain.schedule_forms import schedule_to_json
 from gateway.store.database import open_engine, upsert
 from gateway.store.opening import DATABASE_NAME
 from gateway.store.schema import addresses, chats, jobs
@@ -71,7 +72,9 @@ def store_jobs(
                 "text": text,
                 "schedule": schedule_to_json(At(at=slot)),
                 "timezone": "Europe/Berlin",
+                "missed": MissedWindow.CATCH_UP_ONE,
                 "tier": Tier.READ_ONLY,
+                "asked_tier": Tier.READ_ONLY,
                 "next_slot_at": to_millis(slot),
                 "created_at": now,
             }

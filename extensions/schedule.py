@@ -1,45 +1,45 @@
-"""The reminder tool: create, list and cancel, answered from the committed row."""
+"""The reminder tool: set, listed, changed and cancelled, answered from the committed row."""
 
-import re
-from collections.abc import Mapping
-from datetime import datetime
-from typing import Annotated, Literal
+from collections.abc import Callable, Mapping
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 from sqlalchemy import Connection
 
+from extensions.schedule_arguments import DESCRIPTION, PROMPT, ScheduleArguments
+from extensions.schedule_times import Timing, names_time, resolve, resolve_change, resolve_delay
+from gateway.domain.delivery import DeliveryKind
 from gateway.domain.job import (
     MAX_CREATES_PER_MINUTE,
     MAX_OPEN_JOBS,
     MAX_TEXT_BYTES,
+    Job,
     JobAction,
+    MissedWindow,
     NewJob,
+    Origin,
     Tier,
     one_line,
 )
-from gateway.domain.richtext import sanitize
-from gateway.domain.schedule import At, local_time
+from gateway.domain.schedule import local_time
 from gateway.domain.tool import NOTHING_SET, Extension, Tool, ToolContext, ToolResult
-from gateway.domain.when import UnclearReason, Understood, parse_when
-from gateway.store.chats import Admits
+from gateway.domain.turn import Trigger
 from gateway.store.database import Database, Transaction
-from gateway.store.jobs import JobLimit, cancel_job, create_job, list_jobs
+from gateway.store.deliveries import NewDelivery, store_delivery
+from gateway.store.firing import FireRules, fire_now
+from gateway.store.history import job_history, last_fired
+from gateway.store.job_changes import (
+    JobChange,
+    Refusal,
+    pause_job,
+    resume_job,
+    snooze,
+    update_job,
+)
+from gateway.store.jobs import JobLimit, cancel_job, create_job, get_job, list_jobs
 from gateway.store.toolcalls import run_once
 
 NAME = "schedule"
-
-DESCRIPTION = (
-    "Reminders of this chat. create: text plus exactly one of when (the person's own time words, "
-    'like "tomorrow at 9"), in (like "20 minutes") or at (ISO 8601, local unless it has an '
-    "offset). list: all of them. cancel: by id. Times are checked and resolved here; the answer "
-    "holds the stored id and local time, which you should repeat word for word."
-)
-
-PROMPT = (
-    "Reminders: use the `schedule` tool for every reminder; pass the person's own words for the "
-    "time and do no date arithmetic. A reminder exists only if the tool said so."
-)
 
 _LIMITS: Mapping[JobLimit, str] = {
     JobLimit.TOO_MANY: f"there are {MAX_OPEN_JOBS} open reminders already; cancel one first.",
@@ -47,120 +47,230 @@ _LIMITS: Mapping[JobLimit, str] = {
         f"at most {MAX_CREATES_PER_MINUTE} reminders a minute can be set; wait a minute."
     ),
 }
+_SETTING = frozenset({"create", "update", "snooze", "resume"})
+"""Actions after which a model may say that a reminder is set: when refused, the person is told."""
 
-_LARGEST_ID = 2**63 - 1
 _SHOWN = 200
+_HISTORY = 10
 
-_Words = Annotated[str, AfterValidator(sanitize)]
-
-
-class ScheduleArguments(BaseModel):
-    """What a host may say; no field names a chat."""
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
-
-    action: Literal["create", "list", "cancel"]
-    text: Annotated[_Words | None, Field(description="What to remind of (create).")] = None
-    when: Annotated[_Words | None, Field(description="The person's own time words (create).")] = (
-        None
-    )
-    in_: Annotated[
-        _Words | None, Field(alias="in", description='A delay, like "20 minutes" (create).')
-    ] = None
-    at: Annotated[
-        _Words | None, Field(description="ISO 8601 date and time, like 2026-12-01T09:00 (create).")
-    ] = None
-    id: Annotated[
-        int | None, Field(ge=1, le=_LARGEST_ID, description="The number of the reminder (cancel).")
-    ] = None
+_Effect = Callable[[Transaction, ToolContext, ScheduleArguments], ToolResult]
 
 
 class ScheduleTool:
     """Admission is synchronous: what it answers is committed."""
 
-    def __init__(self, database: Database, admits: Admits) -> None:
+    def __init__(self, database: Database, rules: FireRules) -> None:
         self._database = database
-        self._admits = admits
+        self._rules = rules
+        self._effects: Mapping[str, _Effect] = {
+            "create": self._create,
+            "update": _update,
+            "pause": _pause,
+            "resume": _resume,
+            "cancel": _cancel,
+            "snooze": _snooze,
+            "run_now": self._run_now,
+        }
 
     async def call(self, context: ToolContext, arguments: BaseModel) -> ToolResult:
         """Do one call, once for each identical call of a turn however often it is run.
 
-        A list changes nothing, and says each time what is stored then.
+        What only reads says each time what is stored then.
         """
         if not isinstance(arguments, ScheduleArguments):
             raise TypeError(f"expected ScheduleArguments, got {type(arguments).__name__}")
-        if arguments.action == "list":
-            return await self._database.read(_list, context)
-        return await self._database.write(
-            run_once, context, NAME, lambda tx: self._run(tx, context, arguments)
-        )
+        match arguments.action:
+            case "list":
+                return await self._database.read(_list, context)
+            case "get":
+                return await self._database.read(_get, context, arguments)
+            case "history":
+                return await self._database.read(_history, context, arguments)
+            case _:
+                return await self._database.write(
+                    run_once, context, NAME, lambda tx: self._run(tx, context, arguments)
+                )
 
     def _run(
         self, tx: Transaction, context: ToolContext, arguments: ScheduleArguments
     ) -> ToolResult:
-        if arguments.action == "create":
-            return self._create(tx, context, arguments)
-        return self._cancel(tx, context, arguments)
+        if context.trigger is not Trigger.MESSAGE:
+            return _refused(context, arguments, "a turn that runs by itself changes no reminders.")
+        if not self._rules.admits(tx.connection, context.chat):
+            return _refused(context, arguments, "this chat is not allowed any more.")
+        return self._effects[arguments.action](tx, context, arguments)
 
     def _create(
         self, tx: Transaction, context: ToolContext, arguments: ScheduleArguments
     ) -> ToolResult:
-        if context.tier is not Tier.MUTATE:
-            return _refused(context, "a scheduled turn cannot set reminders.")
-        if not self._admits(tx.connection, context.chat):
-            return _refused(context, "this chat is not allowed any more.")
         text = (arguments.text or "").strip()
-        if not one_line(text, limit=_SHOWN):
-            return _refused(context, "text is missing: say what to remind of.")
-        if len(text.encode()) > MAX_TEXT_BYTES:
-            return _refused(context, f"text is longer than {MAX_TEXT_BYTES // 1024} KiB.")
-        slot = _resolve(context, arguments)
-        if isinstance(slot, str):
-            return _refused(context, slot)
+        timing = _check(arguments, text) or resolve(context, arguments)
+        if isinstance(timing, str):
+            return _refused(context, arguments, timing)
         new = NewJob(
             chat=context.chat,
-            action=JobAction.MESSAGE,
+            action=JobAction(arguments.do or JobAction.MESSAGE),
             text=text,
-            schedule=At(at=slot.at),
+            schedule=timing.schedule,
             timezone=context.timezone,
-            next_slot_at=slot.at,
+            next_slot_at=timing.first,
+            missed=MissedWindow(arguments.missed or MissedWindow.CATCH_UP_ONE),
+            asked_tier=Tier(arguments.tier or Tier.READ_ONLY),
             created_by=context.turn,
-            origin_message=context.spoken[-1].message_id if context.spoken else None,
+            origin=_origin(context),
         )
         created = create_job(tx, new, now=context.now)
         if isinstance(created, JobLimit):
-            return _refused(context, _LIMITS[created], about=text)
-        line = created.job.line(now=context.now)
+            return _refused(context, arguments, _LIMITS[created], about=text)
+        if created.is_new and created.job.asked_tier is not created.job.tier:
+            self._offer(tx, created.job)
         head = "Reminder set" if created.is_new else "That reminder is set already"
-        note = f" ({slot.note})" if slot.note else ""
-        return ToolResult(ok=True, text=f"{head}: {line}{note}", line=line, is_create=True)
+        return _changed(context, head, created.job, note=timing.note)
 
-    def _cancel(
+    def _offer(self, tx: Transaction, job: Job) -> None:
+        """Ask the person, with the job's full text, for what it wants to do beyond reading."""
+        text = (
+            f"Reminder #{job.id} wants to do more than read when it runs: {job.asked_tier}.\n"
+            f"It will be asked: {job.text}\n"
+            f"Until you allow it, it may only read: /allow {job.id}"
+        )
+        pieces = self._rules.cut(job.chat)(text, is_markdown=False)
+        offer = NewDelivery(
+            chat=job.chat, kind=DeliveryKind.NOTICE, text=text, chunks=pieces, offers_job=job.id
+        )
+        store_delivery(tx, offer, now=job.created_at)
+
+    def _run_now(
         self, tx: Transaction, context: ToolContext, arguments: ScheduleArguments
     ) -> ToolResult:
-        if context.tier is not Tier.MUTATE:
-            return ToolResult(ok=False, text="A scheduled turn cannot cancel reminders.")
-        if not self._admits(tx.connection, context.chat):
-            return ToolResult(ok=False, text="This chat is not allowed any more.")
         if arguments.id is None:
-            return ToolResult(ok=False, text="id is missing: the number of the reminder to cancel.")
-        cancelled = cancel_job(tx, context.chat, arguments.id, now=context.now)
-        if cancelled is None:
-            return ToolResult(ok=False, text=f"There is no open reminder #{arguments.id}.")
-        told = cancelled.told(context.now)
-        return ToolResult(ok=True, text=told, line=told)
+            return _refused(context, arguments, _ID_MISSING)
+        fired = fire_now(tx, context.chat, arguments.id, context.key, self._rules, now=context.now)
+        if isinstance(fired, Refusal):
+            return _refused(context, arguments, fired.told(arguments.id))
+        does = "It goes out now" if fired.action is JobAction.MESSAGE else "It runs now"
+        return _changed(context, does, fired)
 
 
-def make_extension(database: Database, admits: Admits) -> Extension:
+def make_extension(database: Database, rules: FireRules) -> Extension:
     """The extension, working on this store."""
     tool = Tool(
         name=NAME,
         description=DESCRIPTION,
         arguments=ScheduleArguments,
-        call=ScheduleTool(database, admits).call,
+        call=ScheduleTool(database, rules).call,
         refuse=_refuse_arguments,
     )
     return Extension(name=NAME, tools=(tool,), prompt=PROMPT)
+
+
+_ID_MISSING = "id is missing: the number of it."
+
+
+def _check(arguments: ScheduleArguments, text: str) -> str | None:
+    """What is wrong with the rest of a create or update."""
+    if not one_line(text, limit=_SHOWN):
+        return "text is missing: say what to remind of."
+    if len(text.encode()) > MAX_TEXT_BYTES:
+        return f"text is longer than {MAX_TEXT_BYTES // 1024} KiB."
+    if arguments.tier not in (None, Tier.READ_ONLY) and arguments.do != "prompt":
+        return "tier is for do=prompt; a message only sends its text."
+    return None
+
+
+def _origin(context: ToolContext) -> Origin | None:
+    if not context.spoken:
+        return None
+    newest = context.spoken[-1]
+    return Origin(text=one_line(newest.text, limit=_SHOWN), sent_at=newest.sent_at)
+
+
+def _update(tx: Transaction, context: ToolContext, arguments: ScheduleArguments) -> ToolResult:
+    job = None if arguments.id is None else get_job(tx.connection, context.chat, arguments.id)
+    if arguments.id is None or job is None:
+        reason = _ID_MISSING if arguments.id is None else Refusal.NOT_FOUND.told(arguments.id)
+        return _refused(context, arguments, reason)
+    if arguments.do is not None or arguments.tier is not None:
+        return _refused(context, arguments, "do and tier stay; set a new reminder instead.")
+    text = None if arguments.text is None else arguments.text.strip()
+    timing = Timing(schedule=job.schedule, first=context.now)
+    found = None if text is None else _check(arguments, text)
+    if found is None and names_time(arguments):
+        asked = resolve_change(context, arguments, job)
+        timing, found = (timing, asked) if isinstance(asked, str) else (asked, None)
+    elif text is None and arguments.missed is None:
+        found = "say what to change: text, a time, until, max_runs or missed."
+    if found is not None:
+        return _refused(context, arguments, found)
+    is_moved = names_time(arguments)
+    change = JobChange(
+        text=text,
+        schedule=timing.schedule if is_moved else None,
+        next_slot_at=timing.first if is_moved else None,
+        missed=None if arguments.missed is None else MissedWindow(arguments.missed),
+    )
+    changed = update_job(tx, context.chat, arguments.id, change, now=context.now)
+    return _answered(context, arguments, "Changed", changed, note=timing.note)
+
+
+def _pause(tx: Transaction, context: ToolContext, arguments: ScheduleArguments) -> ToolResult:
+    if arguments.id is None:
+        return _refused(context, arguments, _ID_MISSING)
+    paused = pause_job(tx, context.chat, arguments.id, now=context.now)
+    return _answered(context, arguments, "Paused", paused)
+
+
+def _resume(tx: Transaction, context: ToolContext, arguments: ScheduleArguments) -> ToolResult:
+    if arguments.id is None:
+        return _refused(context, arguments, _ID_MISSING)
+    resumed = resume_job(tx, context.chat, arguments.id, now=context.now)
+    return _answered(context, arguments, "Goes on", resumed)
+
+
+def _cancel(tx: Transaction, context: ToolContext, arguments: ScheduleArguments) -> ToolResult:
+    if arguments.id is None:
+        return _refused(context, arguments, _ID_MISSING)
+    cancelled = cancel_job(tx, context.chat, arguments.id, now=context.now)
+    if cancelled is None:
+        return ToolResult(ok=False, text=f"There is no open reminder #{arguments.id}.")
+    told = cancelled.told(context.now)
+    return ToolResult(ok=True, text=told, line=told)
+
+
+def _snooze(tx: Transaction, context: ToolContext, arguments: ScheduleArguments) -> ToolResult:
+    if arguments.id is None:
+        return _refused(context, arguments, _ID_MISSING)
+    if get_job(tx.connection, context.chat, arguments.id) is None:
+        return _refused(context, arguments, Refusal.NOT_FOUND.told(arguments.id))
+    fired = last_fired(tx.connection, context.chat, arguments.id)
+    if fired is None:
+        return _refused(context, arguments, Refusal.NEVER_FIRED.told(arguments.id))
+    until = resolve_delay(context, arguments)
+    if isinstance(until, str):
+        return _refused(context, arguments, until)
+    snoozed = snooze(tx, fired, until, now=context.now)
+    job = snoozed if isinstance(snoozed, Refusal) else snoozed.job
+    return _answered(context, arguments, "Snoozed", job)
+
+
+def _answered(
+    context: ToolContext,
+    arguments: ScheduleArguments,
+    head: str,
+    outcome: Job | Refusal,
+    *,
+    note: str | None = None,
+) -> ToolResult:
+    if isinstance(outcome, Refusal):
+        return _refused(context, arguments, outcome.told(arguments.id or 0))
+    return _changed(context, head, outcome, note=note)
+
+
+def _changed(context: ToolContext, head: str, job: Job, *, note: str | None = None) -> ToolResult:
+    """What was stored, in its own line."""
+    line = job.line(now=context.now)
+    assumed = f" ({note})" if note else ""
+    return ToolResult(ok=True, text=f"{head}: {line}{assumed}", line=line, is_create=True)
 
 
 def _list(connection: Connection, context: ToolContext) -> ToolResult:
@@ -171,52 +281,49 @@ def _list(connection: Connection, context: ToolContext) -> ToolResult:
     return ToolResult(ok=True, text=text)
 
 
-def _resolve(context: ToolContext, arguments: ScheduleArguments) -> Understood | str:
-    """The moment that the arguments name, or why there is none."""
-    given = [value for value in (arguments.when, arguments.in_, arguments.at) if value is not None]
-    if len(given) != 1:
-        return (
-            'give exactly one of when (like "tomorrow at 9"), in (like "20 minutes") or at '
-            "(ISO 8601, like 2026-12-01T09:00)."
-        )
-    words = given[0] if arguments.in_ is None else _as_delay(given[0])
-    # A moment that passed while the turn waited is due at once; one that was named in full is not.
-    since = context.now if arguments.at is not None else _said_at(context, given[0])
-    understood = parse_when(words, now=since, zone=ZoneInfo(context.timezone))
-    if isinstance(understood, Understood):
-        return understood
-    if understood.reason is UnclearReason.PAST:
-        return "that time has passed already."
-    return understood.question
+def _get(connection: Connection, context: ToolContext, arguments: ScheduleArguments) -> ToolResult:
+    job = None if arguments.id is None else get_job(connection, context.chat, arguments.id)
+    if job is None:
+        reason = _ID_MISSING if arguments.id is None else Refusal.NOT_FOUND.told(arguments.id)
+        return ToolResult(ok=False, text=reason)
+    lines = [job.listed(now=context.now)]
+    if len(job.text) > _SHOWN or "\n" in job.text:
+        lines.append(f"Its text:\n{job.text}")
+    if job.origin is not None:
+        when = local_time(job.origin.sent_at, ZoneInfo(context.timezone), now=context.now)
+        lines.append(f'Asked for {when}: "{job.origin.text}"')
+    return ToolResult(ok=True, text="\n".join(lines))
 
 
-def _as_delay(words: str) -> str:
-    return words if words.strip().lower().startswith("in ") else f"in {words}"
+def _history(
+    connection: Connection, context: ToolContext, arguments: ScheduleArguments
+) -> ToolResult:
+    job = None if arguments.id is None else get_job(connection, context.chat, arguments.id)
+    if job is None or arguments.id is None:
+        return _get(connection, context, arguments)
+    records = job_history(connection, context.chat, arguments.id, limit=_HISTORY)
+    zone = ZoneInfo(job.timezone)
+    lines = [job.listed(now=context.now)]
+    lines += [record.told(zone, now=context.now) for record in records]
+    if not records:
+        lines.append("It has not gone off yet.")
+    return ToolResult(ok=True, text="\n".join(lines))
 
 
-def _said_at(context: ToolContext, words: str) -> datetime:
-    """From when words count: the newest message that holds them, else the newest."""
-    if not context.spoken:
-        return context.now
-    wanted = re.compile(rf"(?<!\w){re.escape(_flat(words))}(?!\w)")
-    holding = (one for one in reversed(context.spoken) if wanted.search(_flat(one.text)))
-    return next(holding, context.spoken[-1]).sent_at
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.split()).casefold()
-
-
-def _refused(context: ToolContext, reason: str, *, about: str | None = None) -> ToolResult:
-    """Nothing was set, and why; `about` names which reminder, where several may be asked for."""
+def _refused(
+    context: ToolContext, arguments: ScheduleArguments, reason: str, *, about: str | None = None
+) -> ToolResult:
+    """Nothing was changed, and why; `about` names which reminder, where several may be meant."""
     zone = ZoneInfo(context.timezone)
     present = local_time(context.now, zone, now=context.now)
+    is_setting = arguments.action in _SETTING
     named = "" if about is None else f' for "{one_line(about, limit=_SHOWN)}"'
-    text = f"{NOTHING_SET}{named}: {reason} It is now {present} ({context.timezone})."
-    return ToolResult(ok=False, text=text, is_create=True)
+    head = NOTHING_SET if is_setting else "Nothing was changed"
+    text = f"{head}{named}: {reason} It is now {present} ({context.timezone})."
+    return ToolResult(ok=False, text=text, is_create=is_setting)
 
 
 def _refuse_arguments(body: Mapping[str, object], reason: str) -> ToolResult:
-    is_create = body.get("action") == "create"
-    text = f"{NOTHING_SET}: {reason}" if is_create else reason
-    return ToolResult(ok=False, text=text, is_create=is_create)
+    is_setting = body.get("action") in _SETTING
+    text = f"{NOTHING_SET}: {reason}" if is_setting else reason
+    return ToolResult(ok=False, text=text, is_create=is_setting)

@@ -14,13 +14,14 @@ from gateway.channels.base import Channel, Target
 from gateway.domain.chunking import RichText
 from gateway.domain.message import ChannelName, ChatKey
 from gateway.engine import texts
-from gateway.engine.commands import Done
+from gateway.engine.answers import Done
 from gateway.engine.intake import Intake, IntakeRules
 from gateway.engine.lanes import Patience
 from gateway.errors import CorruptDatabaseError, SettingsError
 from gateway.front import Damage, Gateway, Options, build_gateway, layout_of
 from gateway.places import token_lock_path
 from gateway.settings import Settings
+from gateway.store.ending import Notice, recover_turns
 from gateway.store.opening import (
     FileLock,
     Layout,
@@ -32,7 +33,6 @@ from gateway.store.opening import (
 )
 from gateway.store.removal import pause_not_allowed
 from gateway.store.sending import SendRules, recover_sends
-from gateway.store.turns import Notice, recover_turns
 
 if TYPE_CHECKING:
     from gateway.wiring import Backstage
@@ -173,6 +173,7 @@ def _build_intake(gateway: Gateway, late: _Late) -> Intake:
         timezone=gateway.settings.gateway_timezone,
         host=gateway.settings.resolved_host_kind,
         max_age=gateway.settings.gateway_max_message_age,
+        heartbeat=gateway.settings.heartbeat_silence,
         cuts=gateway.cuts,
         follow=late.follow,
         say=_saying(gateway.channels),

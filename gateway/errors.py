@@ -13,6 +13,7 @@ GatewayError
 |   `-- ChannelSetupError    the channel cannot start until mended
 |-- HostError                a model host failed
 |   `-- HostNotReadyError    a session did not start in time
+|-- BadScheduleError         a schedule that cannot be, with the reason
 `-- IllegalTransitionError   a state machine was asked for a move it does not draw
 """
 
@@ -89,3 +90,7 @@ class HostNotReadyError(HostError):
 
 class IllegalTransitionError(GatewayError):
     """A state machine was asked for a move that its table does not draw."""
+
+
+class BadScheduleError(GatewayError):
+    """A schedule that cannot be; `str()` names what is wrong with it."""

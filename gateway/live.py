@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gateway.channels.base import ChannelHealth
@@ -12,6 +13,7 @@ from gateway.engine.intake import Intake
 from gateway.engine.owner import Episode
 from gateway.front import Gateway
 from gateway.store.chats import admit_pairing, find_pairing, revoke_pairing
+from gateway.store.events import millis
 from gateway.store.listings import Counts, load_counts
 from gateway.store.notices import welcome
 from gateway.store.removal import pause_not_allowed
@@ -44,6 +46,7 @@ class LiveAnswers:
                 for name, health in gateway.supervisor.states().items()
             ],
             host=self._host_record(),
+            last_look_at=self._backstage.scheduler.last_look_at,
         )
 
     def _host_record(self) -> dict[str, object]:
@@ -99,6 +102,7 @@ def status_record(
     since: int | None,
     channels: list[dict[str, object]],
     host: dict[str, object],
+    last_look_at: datetime | None,
 ) -> dict[str, object]:
     """`gateway status --json`; its keys are a contract."""
     return {
@@ -115,6 +119,7 @@ def status_record(
             "overdue": counts.overdue,
             "next_slot_at": counts.next_slot_at,
         },
+        "scheduler": {"last_look_at": millis(last_look_at)},
         "deliveries": {
             "pending": counts.pending,
             "unknown": counts.unknown,

@@ -1,10 +1,11 @@
 """What the reading commands show, from the store alone: no lock is taken, nothing is made."""
 
+import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
@@ -12,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from gateway.domain.job import one_line
 from gateway.domain.message import ChannelName
 from gateway.domain.schedule import from_millis
+from gateway.domain.schedule_forms import describe, schedule_from_json
 from gateway.front import layout_of
 from gateway.live import status_record
 from gateway.settings import Settings
@@ -82,6 +84,7 @@ def stopped_status(settings: Settings) -> dict[str, object]:
             "sessions": 0,
             "busy": 0,
         },
+        last_look_at=None,
     )
 
 
@@ -96,8 +99,9 @@ def write_status(record: Record) -> str:
     for channel in channels if isinstance(channels, list) else []:
         reason = f" ({channel['reason']})" if channel["reason"] else ""
         lines.append(f"{channel['name']}: {channel['state']}{reason}")
-    sections = ("host", "queue", "jobs", "deliveries")
-    return "\n".join([*lines, *(f"{name}: {_fields(record[name])}" for name in sections)])
+    sections = ("host", "queue", "jobs", "scheduler", "deliveries")
+    told = ((name, _fields(record[name])) for name in sections)
+    return "\n".join([*lines, *(f"{name}: {fields}" for name, fields in told if fields)])
 
 
 def write_reminders(records: Sequence[Record], timezone: str) -> str:
@@ -109,9 +113,20 @@ def write_reminders(records: Sequence[Record], timezone: str) -> str:
         text = one_line(str(record["text"]), limit=_SHOWN_TEXT)
         when = _when(slot, zone)
         lines.append(
-            f"#{record['id']} {when} ({zone}): {text} [{record['state']}] {record['chat_key']}"
+            f"#{record['id']} {when} ({zone}){_rhythm(record['schedule'], zone)}: {text}"
+            f" [{record['state']}] {record['chat_key']}"
         )
     return _listed(lines)
+
+
+def _rhythm(schedule: object, zone: str) -> str:
+    """How often, as a person is told in the chat; "" also for what cannot be read."""
+    try:
+        read = schedule_from_json(json.dumps(schedule))
+        told = describe(read, ZoneInfo(zone), now=datetime.now(UTC))
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        return ""
+    return f", {told}" if told else ""
 
 
 def write_turns(records: Sequence[Record], timezone: str) -> str:

@@ -216,18 +216,18 @@ class Settings(BaseSettings):
 
     heartbeat_interval: Duration = _setting(
         timedelta(minutes=30),
-        "Silence in a chat after which the model is asked whether it has something to say;"
-        " 0 = never. (Not available yet.)",
+        "Silence in a private chat after which the model is asked, once, whether it has something"
+        " to say; 0 = never.",
     )
     heartbeat_quiet_hours: Annotated[tuple[time, time], _from_text(read.read_quiet_hours)] = (
         _setting(
             (time(22), time(8)),
-            "Hours without heartbeats, in the zone of the chat (not available yet).",
+            "Hours without heartbeats, in the zone of the chat.",
             shown="22:00-08:00",
         )
     )
     heartbeat_daily_cap: Annotated[int, _number(0, 1000)] = _setting(
-        3, "Most heartbeats a chat and day (not available yet)."
+        3, "Most heartbeats a chat and day."
     )
 
     delivery_expiry: PositiveDuration = _setting(
@@ -253,6 +253,12 @@ class Settings(BaseSettings):
         if self.host_kind != "auto":
             return self.host_kind
         return "builtin" if self.model_name else "offline"
+
+    @property
+    def heartbeat_silence(self) -> timedelta | None:
+        """The silence before a heartbeat; None = there are none, as without a model."""
+        is_off = self.resolved_host_kind == "offline" or not self.heartbeat_daily_cap
+        return None if is_off else self.heartbeat_interval or None
 
     @classmethod
     def settings_customise_sources(

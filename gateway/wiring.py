@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from extensions.schedule import make_extension
 from gateway.chores import Chores
+from gateway.domain.heartbeat import HeartbeatRules
 from gateway.engine.admin import AdminServer
 from gateway.engine.alarm import AlarmClock
 from gateway.engine.intake import Intake
@@ -121,7 +122,13 @@ def _build(gateway: Gateway, environ: Mapping[str, str]) -> Backstage:
     settings = gateway.settings
     ledger = ProcessLedger(gateway.places.processes)
     host = _build_host(settings, gateway.places, ledger, environ)
-    extension = make_extension(gateway.database, gateway.access.admits_chat)
+    rules = FireRules(
+        channels=gateway.served,
+        cut=lambda chat: gateway.cuts[chat.channel],
+        admits=gateway.access.admits_chat,
+        heartbeat=_heartbeat_rules(settings),
+    )
+    extension = make_extension(gateway.database, rules)
     tools = ToolServer(gateway.database, [extension], gateway.clock)
     pool = HostPool(
         host,
@@ -134,11 +141,6 @@ def _build(gateway: Gateway, environ: Mapping[str, str]) -> Backstage:
         ),
     )
     alarm = AlarmClock()
-    rules = FireRules(
-        channels=gateway.served,
-        cut=lambda chat: gateway.cuts[chat.channel],
-        admits=gateway.access.admits_chat,
-    )
     return Backstage(
         host=host,
         ledger=ledger,
@@ -164,9 +166,22 @@ def _build_router(gateway: Gateway, pool: HostPool, tools: ToolServer) -> Router
         timezone=gateway.settings.gateway_timezone,
         cuts=gateway.cuts,
         admits=gateway.access.admits_chat,
+        silence=gateway.settings.heartbeat_interval,
     )
     notices = (gateway.typing, gateway.owner)
     return Router(gateway.database, pool, tools, gateway.clock, notices, rules)
+
+
+def _heartbeat_rules(settings: Settings) -> HeartbeatRules | None:
+    silence = settings.heartbeat_silence
+    if silence is None:
+        return None
+    return HeartbeatRules(
+        interval=silence,
+        quiet_hours=settings.heartbeat_quiet_hours,
+        daily_cap=settings.heartbeat_daily_cap,
+        timezone=settings.gateway_timezone,
+    )
 
 
 def _build_host(

@@ -6,10 +6,15 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from gateway.store.database import Database
 from gateway.store.opening import Layout, open_database
 from tests.fakes.clock import ManualClock
+
+# No test depends on speed, also not one example of a property.
+settings.register_profile("gateway", deadline=None)
+settings.load_profile("gateway")
 
 
 @pytest.fixture(scope="session")

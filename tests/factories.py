@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,22 +15,24 @@ from gateway.domain.delivery import (
     DeliveryId,
     DeliveryKind,
 )
-from gateway.domain.job import Job, JobAction, JobId, JobState, NewJob, Tier
+from gateway.domain.job import Job, JobAction, JobId, JobState, MissedWindow, NewJob, Tier
 from gateway.domain.message import ChannelName, ChatKey, Edit, NewMessage
 from gateway.domain.richtext import RichText
-from gateway.domain.schedule import At, from_millis
+from gateway.domain.schedule import At, from_millis, to_millis
 from gateway.domain.tool import ToolContext, ToolResult
-from gateway.domain.turn import RunState, TurnId
+from gateway.domain.turn import RunState, Trigger, TurnId, TurnState
 from gateway.store.chats import ensure_chat
-from gateway.store.database import Database, Transaction
+from gateway.store.database import Database, Topic, Transaction
 from gateway.store.deliveries import NewDelivery, store_delivery
+from gateway.store.ending import Notice, RunEnd, answer_turn
 from gateway.store.firing import FireRules, fire_due
 from gateway.store.jobs import Created, JobLimit, create_job
 from gateway.store.messages import admit_message
-from gateway.store.schema import jobs
-from gateway.store.sending import SendRules, ToSend, begin_send
+from gateway.store.schema import jobs, turns
+from gateway.store.sending import SendRules, begin_send
 from gateway.store.toolcalls import run_once
-from gateway.store.turns import Claim, Notice, RunEnd, answer_turn, claim_turn
+from gateway.store.turns import Claim, claim_turn, next_turn
+from gateway.store.wire import ToSend
 from tests.fakes.clock import START
 
 NOW = START
@@ -148,7 +151,15 @@ def make_job(state: JobState) -> Job:
         schedule=At(at=later(60)),
         timezone=BERLIN,
         next_slot_at=later(60),
+        last_slot_at=None,
+        created_at=NOW,
         tier=Tier.READ_ONLY,
+        asked_tier=Tier.READ_ONLY,
+        missed=MissedWindow.CATCH_UP_ONE,
+        fired=0,
+        failed_slots=0,
+        origin=None,
+        snoozed_from=None,
     )
 
 
@@ -163,7 +174,11 @@ async def queued_turn(
 
 async def claimed(store: Database, *, chat: ChatKey = CHAT, now: datetime = NOW) -> Claim:
     """The chat's head turn, running."""
-    claim = await store.write(claim_turn, chat, owner="test", admits=Door().admits, now=now)
+    head = await store.read(next_turn, chat, now=now)
+    assert head is not None
+    claim = await store.write(
+        claim_turn, chat, trigger=head.trigger, owner="test", admits=Door().admits, now=now
+    )
     assert claim is not None
     return claim
 
@@ -287,13 +302,52 @@ async def fired_job(
     return job
 
 
+async def queued_job_turn(
+    store: Database,
+    text: str = "water the plants",
+    *,
+    chat: ChatKey = CHAT,
+    now: datetime = NOW,
+    job: NewJob | None = None,
+) -> TurnId:
+    """The turn of a slot that is due `now` and is a task for a model; it waits for its lane."""
+    new = job or replace(new_job(text, chat=chat, at=now), action=JobAction.PROMPT)
+    await created_job(store, new, now=now)
+    assert await fire(store, now) == 1
+    newest = (await rows_of(store, turns, turns.c.trigger == Trigger.JOB))[-1]
+    return TurnId(newest.id)
+
+
+def _queue_heartbeat(tx: Transaction, chat: ChatKey, now: datetime) -> TurnId:
+    ensure_chat(tx, chat, is_group=False, now=now)
+    turn = tx.connection.execute(
+        turns.insert()
+        .values(
+            chat_key=str(chat),
+            trigger=Trigger.HEARTBEAT,
+            source_key=f"heartbeat:{chat}:{next(_numbers)}",
+            state=TurnState.QUEUED,
+            created_at=to_millis(now),
+        )
+        .returning(turns.c.id)
+    ).scalar_one()
+    tx.touch(Topic.TURNS, chat)
+    return TurnId(turn)
+
+
+async def queued_heartbeat(store: Database, *, chat: ChatKey = CHAT, now: datetime = NOW) -> TurnId:
+    """A check-in that waits for its chat's lane."""
+    return await store.write(_queue_heartbeat, chat, now)
+
+
 async def tool_call(store: Database, claim: Claim, result: ToolResult, *, key: str) -> ToolResult:
     """A call of the `schedule` tool by a run, answered with `result`."""
     context = ToolContext(
         chat=claim.chat.key,
         turn=claim.turn,
         run=claim.run,
-        tier=Tier.MUTATE,
+        trigger=claim.trigger,
+        tier=claim.tier,
         timezone=BERLIN,
         now=NOW,
         key=key,

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from gateway.domain.button import Button
 from gateway.domain.chunking import RichText
 from gateway.domain.delivery import SendOutcome
 from gateway.domain.message import ChannelName, Inbound
@@ -33,9 +34,14 @@ class ChannelHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where one chunk goes. `address` is the channel's own id of the chat, topic included."""
+    """Where one chunk goes. `address` is the channel's own id of the chat, topic included.
+
+    `edits` is the external id of a message of ours that the chunk replaces; where that cannot be
+    done, it is sent as a new one.
+    """
 
     address: str
+    edits: str | None = None
 
 
 Receive = Callable[[Inbound], Awaitable[bool]]
@@ -75,8 +81,13 @@ class Channel(Protocol):
         """
         ...
 
-    async def send(self, target: Target, body: RichText) -> SendOutcome:
-        """Send one piece and say what became of it; never raises for what the platform did."""
+    async def send(
+        self, target: Target, body: RichText, *, buttons: tuple[Button, ...] = ()
+    ) -> SendOutcome:
+        """Send one piece and say what became of it; never raises for what the platform did.
+
+        A channel without buttons leaves them out.
+        """
         ...
 
     async def show_typing(self, target: Target) -> None:

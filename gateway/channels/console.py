@@ -13,6 +13,7 @@ from typing import Protocol
 
 from gateway.channels.base import ChannelHealth, ChannelState, Receive, Target
 from gateway.channels.markup import from_markdown
+from gateway.domain.button import Button
 from gateway.domain.chunking import CONSOLE, EntityKind, RichText, split
 from gateway.domain.delivery import NotSent, NotSentReason, SendOutcome, Sent
 from gateway.domain.message import ChannelName, ChatKey, NewMessage
@@ -142,8 +143,10 @@ class ConsoleChannel:
         if self._surface.is_script:
             await self._rules.settled()
 
-    async def send(self, target: Target, body: RichText) -> SendOutcome:
-        """Show one text."""
+    async def send(
+        self, target: Target, body: RichText, *, buttons: tuple[Button, ...] = ()
+    ) -> SendOutcome:
+        """Show one text, which may take the place of one shown before; there are no buttons."""
         if not await self._show(body):
             return NotSent(reason=NotSentReason.CHANNEL_DOWN)
         self._sent += 1

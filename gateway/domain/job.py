@@ -2,13 +2,14 @@
 
 import unicodedata
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import NewType
 from zoneinfo import ZoneInfo
 
-from gateway.domain.message import ChatKey, MessageId
-from gateway.domain.schedule import Schedule, local_time
+from gateway.domain.message import ChatKey
+from gateway.domain.schedule import At, Schedule, local_time, next_slot
+from gateway.domain.schedule_forms import describe
 from gateway.domain.turn import TurnId
 
 JobId = NewType("JobId", int)
@@ -16,9 +17,6 @@ JobId = NewType("JobId", int)
 MAX_OPEN_JOBS = 50
 MAX_CREATES_PER_MINUTE = 10
 MAX_TEXT_BYTES = 32 * 1024
-
-LATE_AFTER = timedelta(minutes=2)
-"""A reminder sent later than this after its slot says when it was due."""
 
 _LINE_TEXT = 200
 
@@ -40,6 +38,13 @@ class JobAction(StrEnum):
     PROMPT = "prompt"  # a turn is started with the text
 
 
+class MissedWindow(StrEnum):
+    """What becomes of a slot that passed while nothing could fire it."""
+
+    CATCH_UP_ONE = "catch_up_one"  # the latest one fires, late, and says when it was due
+    SKIP = "skip"  # it fires within the grace of its schedule only
+
+
 class Tier(StrEnum):
     """What a turn may do with tools, least first."""
 
@@ -59,8 +64,19 @@ JOB_MOVES: dict[JobState, frozenset[JobState]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """The message that asked for a job: its words, on one line, and when it was sent."""
+
+    text: str
+    sent_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewJob:
-    """A job to be stored."""
+    """A job to be stored. `asked_tier` is what a person may allow it beyond its tier.
+
+    `snoozed_from` is the turn of the slot that was put off.
+    """
 
     chat: ChatKey
     action: JobAction
@@ -68,14 +84,21 @@ class NewJob:
     schedule: Schedule
     timezone: str
     next_slot_at: datetime
+    missed: MissedWindow = MissedWindow.CATCH_UP_ONE
     tier: Tier = Tier.READ_ONLY
+    asked_tier: Tier = Tier.READ_ONLY
     created_by: TurnId | None = None
-    origin_message: MessageId | None = None
+    origin: Origin | None = None
+    snoozed_from: TurnId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Text, action and schedule, owned by a chat."""
+    """Text, action and schedule, owned by a chat.
+
+    `fired` counts its runs, `failed_slots` those in a row that failed. Without `next_slot_at`
+    nothing of it is to come.
+    """
 
     id: JobId
     chat: ChatKey
@@ -85,24 +108,66 @@ class Job:
     schedule: Schedule
     timezone: str
     next_slot_at: datetime | None
+    last_slot_at: datetime | None
+    created_at: datetime
     tier: Tier
+    asked_tier: Tier
+    missed: MissedWindow
+    fired: int
+    failed_slots: int
+    origin: Origin | None
+    snoozed_from: TurnId | None
 
     def line(self, *, now: datetime) -> str:
-        """The one line people read: `#7 Tue 1 Dec 09:00 (Europe/Berlin): call mum`."""
-        slot = self.next_slot_at or self.schedule.at
-        when = local_time(slot, ZoneInfo(self.timezone), now=now)
-        return f"#{self.id} {when} ({self.timezone}): {one_line(self.text, limit=_LINE_TEXT)}"
+        """The one line people read: `#7 Tue 1 Dec 09:00 (Europe/Berlin), weekly: call mum`."""
+        zone = ZoneInfo(self.timezone)
+        when = f"#{self.id} {local_time(self._shown_slot(), zone, now=now)} ({self.timezone})"
+        rhythm = describe(self.schedule, zone, now=now)
+        often = f", {rhythm}" if rhythm else ""
+        return f"{when}{often}: {one_line(self.text, limit=_LINE_TEXT)}"
+
+    def _shown_slot(self) -> datetime:
+        if self.next_slot_at is not None:
+            return self.next_slot_at
+        if isinstance(self.schedule, At):
+            return self.schedule.at
+        return self.last_slot_at or self.created_at
+
+    def resumed_slot(self, *, now: datetime) -> datetime | None:
+        """Where it goes on from now; None = its time is over, or all its runs are used up."""
+        if not isinstance(self.schedule, At):
+            granted = self.schedule.max_runs
+            if granted is not None and self.fired >= granted:
+                return None
+        return next_slot(self.schedule, after=now, zone=ZoneInfo(self.timezone))
 
     def listed(self, *, now: datetime) -> str:
-        """Its line in a list, with its state when it is not simply waiting for its time."""
+        """Its line in a list, with how it stands when it is not simply waiting for its time."""
+        marks = [self._standing(now=now)]
+        if self.snoozed_from is not None:
+            marks.append("snoozed")
+        if self.action is JobAction.PROMPT and self.asked_tier is not self.tier:
+            marks.append(f"asks to {_ASKS[self.asked_tier]}: /allow {self.id}")
+        return self.line(now=now) + "".join(f" ({mark})" for mark in marks if mark)
+
+    def _standing(self, *, now: datetime) -> str:
         match self.state:
             case JobState.ACTIVE:
-                state = "" if self.next_slot_at is not None else " (on its way)"
+                return "" if self.next_slot_at is not None else "on its way"
             case JobState.FAILED:
-                state = " (may not have reached you)"
+                # Of a one-shot, and of the end of a series, this is all that is known.
+                is_series = not isinstance(self.schedule, At)
+                goes_on = is_series and self.resumed_slot(now=now) is not None
+                return "switched off" if goes_on else "may not have reached you"
             case _:
-                state = f" ({self.state})"
-        return self.line(now=now) + state
+                return str(self.state)
+
+
+_ASKS = {
+    Tier.READ_ONLY: "read only",
+    Tier.SUGGEST: "write into its workspace",
+    Tier.MUTATE: "change things",
+}
 
 
 def one_line(text: str, *, limit: int) -> str:
@@ -122,26 +187,3 @@ def _flattened(character: str) -> str:
         return " "
     is_hidden = category in _HIDDEN and character != _ZERO_WIDTH_JOINER
     return "" if is_hidden else character
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DueReminder:
-    """A fired slot whose stored text is on its way."""
-
-    job_id: JobId
-    text: str
-    slot_at: datetime
-    timezone: str
-
-
-def reminder_text(due: list[DueReminder], *, now: datetime) -> str:
-    """What is sent for the slots that share a delivery; each late one says when it was due."""
-    texts = [_due_text(one, now=now) for one in due]
-    return texts[0] if len(texts) == 1 else "\n".join(f"• {text}" for text in texts)
-
-
-def _due_text(due: DueReminder, *, now: datetime) -> str:
-    if now - due.slot_at <= LATE_AFTER:
-        return due.text
-    when = local_time(due.slot_at, ZoneInfo(due.timezone), now=now)
-    return f"(was due {when}) {due.text}"

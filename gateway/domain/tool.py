@@ -9,8 +9,8 @@ from datetime import datetime
 from pydantic import BaseModel
 
 from gateway.domain.job import Tier
-from gateway.domain.message import ChatKey, MessageId
-from gateway.domain.turn import RunId, TurnId
+from gateway.domain.message import ChatKey
+from gateway.domain.turn import RunId, Trigger, TurnId
 
 NOTHING_SET = "No reminder was set"
 """Starts the answer of every failed create, so that a reply that repeats it needs no addition."""
@@ -24,7 +24,6 @@ class SpokenAt:
 
     text: str
     sent_at: datetime
-    message_id: MessageId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +31,14 @@ class ToolContext:
     """Who asks, in which run, and what they may do. Built by the tool server alone.
 
     `key` is the same for the same call of a repeated run, so that no effect happens twice.
-    `spoken` holds the messages of the turn, oldest first.
+    `spoken` holds the messages of the turn, oldest first. Only a turn that a person's message
+    started changes jobs, whatever its tier.
     """
 
     chat: ChatKey
     turn: TurnId
     run: RunId
+    trigger: Trigger
     tier: Tier
     timezone: str
     now: datetime

@@ -1,5 +1,6 @@
 """One request to a host and each attempt at it: their states and what an outcome means."""
 
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NewType
 
@@ -12,6 +13,12 @@ GIVEN_BACK = "shutdown"
 MAX_INTERRUPTIONS = 2
 """A message turn that was cut off this often is not tried again."""
 
+RETRY_AFTER = (timedelta(seconds=30), timedelta(minutes=1))
+"""How long a job's turn waits after its first failed try, and after its second."""
+
+GIVE_UP_AFTER = timedelta(minutes=5)
+"""A job's turn is not begun any more so long after it was due to run: its stored text goes out."""
+
 
 class Trigger(StrEnum):
     """Why a turn exists."""
@@ -19,6 +26,11 @@ class Trigger(StrEnum):
     MESSAGE = "message"
     JOB = "job"
     HEARTBEAT = "heartbeat"
+
+    @property
+    def is_isolated(self) -> bool:
+        """Whether its turns run in a fresh session, discarded after, and not in the chat's own."""
+        return self is Trigger.JOB
 
 
 class TurnState(StrEnum):
@@ -61,8 +73,8 @@ RUN_MOVES: dict[RunState, frozenset[RunState]] = {
 }
 
 
-def after_interruption(trigger: Trigger, interruptions: int) -> TurnState:
-    """Where a running turn goes whose gateway ended under it for the n-th time."""
-    if trigger is Trigger.HEARTBEAT:
-        return TurnState.CANCELLED
-    return TurnState.QUEUED if interruptions < MAX_INTERRUPTIONS else TurnState.FAILED
+def next_try(failed: int, *, began_at: datetime, now: datetime) -> datetime | None:
+    """When a job's turn is tried again after its n-th failed try; None = no more."""
+    if failed > len(RETRY_AFTER) or now - began_at >= GIVE_UP_AFTER:
+        return None
+    return now + RETRY_AFTER[failed - 1]

@@ -1,18 +1,16 @@
 """Chat commands: answered at once, also while a turn runs, without a model (T1c)."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 from gateway.domain.job import JobState, one_line
-from gateway.domain.message import ChatKey
 from gateway.domain.schedule import local_time
-from gateway.domain.turn import RunId
-from gateway.engine import texts
-from gateway.store.chats import load_chat, new_session
+from gateway.engine import reminder_commands, texts
+from gateway.engine.answers import Asking, Done
+from gateway.store.chats import new_session
 from gateway.store.database import Transaction
-from gateway.store.jobs import cancel_job, list_jobs
+from gateway.store.jobs import list_jobs
 from gateway.store.listings import chat_deliveries, load_counts
 from gateway.store.stopping import Stopped, stop_chat
 
@@ -26,25 +24,6 @@ class Command:
 
     name: str
     argument: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """Who asks, and what commands may need to know."""
-
-    chat: ChatKey
-    now: datetime
-    timezone: str
-    host: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """A command's answer, and what is to be done once it is committed."""
-
-    text: str
-    abort: tuple[RunId, ...] = field(default=())
-    begins_session: bool = False
 
 
 def parse_command(text: str) -> Command | None:
@@ -98,27 +77,6 @@ def _stopped_text(stopped: Stopped) -> str:
     return text
 
 
-def _reminders(tx: Transaction, argument: str, asking: Asking) -> Done:
-    jobs = list_jobs(tx.connection, asking.chat)
-    if not jobs:
-        return Done(text="You have no reminders.")
-    return Done(text="\n".join(job.listed(now=asking.now) for job in jobs))
-
-
-def _cancel(tx: Transaction, argument: str, asking: Asking) -> Done:
-    numbers = argument.replace("#", " ").replace(",", " ").split()
-    if not numbers or not all(n.isdecimal() and len(n) < 16 for n in numbers):
-        return Done(text="Say which one: /cancel 2. /reminders shows their numbers.")
-    return Done(text="\n".join(_cancel_one(tx, int(number), asking) for number in numbers))
-
-
-def _cancel_one(tx: Transaction, number: int, asking: Asking) -> str:
-    cancelled = cancel_job(tx, asking.chat, number, now=asking.now)
-    if cancelled is None:
-        return f"There is no open reminder #{number}. /reminders lists them."
-    return cancelled.told(asking.now)
-
-
 def _status(tx: Transaction, argument: str, asking: Asking) -> Done:
     counts = load_counts(tx.connection, now=asking.now)
     jobs = list_jobs(tx.connection, asking.chat)
@@ -142,7 +100,7 @@ def _deliveries(tx: Transaction, argument: str, asking: Asking) -> Done:
     zone = ZoneInfo(asking.timezone)
     lines = []
     for note in notes:
-        reason = f" ({note.reason})" if note.reason else ""
+        reason = f" ({texts.reason_text(note.reason)})" if note.reason else ""
         text = one_line(note.text, limit=_SHOWN_TEXT)
         at = local_time(note.created_at, zone, now=asking.now)
         lines.append(f"{at} {note.kind}: {note.state}{reason}: {text}")
@@ -156,15 +114,13 @@ _ACTIONS: Mapping[str, Callable[[Transaction, str, Asking], Done]] = {
     "stop": _stop,
     "status": _status,
     "deliveries": _deliveries,
-    "reminders": _reminders,
-    "cancel": _cancel,
+    "reminders": reminder_commands.show_reminders,
+    "cancel": reminder_commands.cancel,
+    "snooze": reminder_commands.snooze_reminders,
+    "pause": reminder_commands.pause,
+    "resume": reminder_commands.resume,
+    "allow": reminder_commands.allow,
+    "timezone": reminder_commands.timezone,
 }
 
 COMMANDS = tuple(_ACTIONS)
-
-
-def asking_of(tx: Transaction, chat: ChatKey, *, timezone: str, host: str, now: datetime) -> Asking:
-    """Who asks: the chat's own zone counts before the configured one."""
-    known = load_chat(tx.connection, chat)
-    zone = known.timezone if known is not None and known.timezone else timezone
-    return Asking(chat=chat, now=now, timezone=zone, host=host)

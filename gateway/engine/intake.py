@@ -1,7 +1,6 @@
 """Admits what channels bring into the store, before the platform is told that it arrived."""
 
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -11,7 +10,6 @@ from sqlalchemy import Connection
 
 from gateway.domain.chunking import sanitize
 from gateway.domain.delivery import DeliveryKind
-from gateway.domain.job import one_line
 from gateway.domain.message import (
     ChannelName,
     ChatKey,
@@ -24,24 +22,28 @@ from gateway.domain.message import (
 )
 from gateway.engine import texts
 from gateway.engine.access import Access
+from gateway.engine.answers import Asking, Done, store_answer
 from gateway.engine.background import Background
 from gateway.engine.clock import Clock
-from gateway.engine.commands import Command, Done, asking_of, parse_command, run_command
+from gateway.engine.commands import parse_command, run_command
 from gateway.engine.loops import LoopBreaker, is_at_once
 from gateway.engine.owner import Episode, OwnerNotices
+from gateway.engine.presses import press, read_reply
+from gateway.engine.strangers import Strangers
 from gateway.errors import CorruptDatabaseError, StoreBusyError
 from gateway.log_context import bind
 from gateway.store.chats import (
     chat_addresses,
     ensure_chat,
     list_paired,
+    load_chat,
     move_chat,
-    request_pairing,
     resolve_chat,
     set_reachable,
 )
 from gateway.store.database import Database, Transaction
 from gateway.store.deliveries import Cut, store_text
+from gateway.store.heartbeats import note_activity
 from gateway.store.messages import (
     admit_message,
     edit_message,
@@ -50,11 +52,10 @@ from gateway.store.messages import (
     record_message,
 )
 from gateway.store.notices import last_sent_at, note_too_old, was_answered_lately
+from gateway.store.stopping import cancel_heartbeat
 
 log = logging.getLogger(__name__)
 
-_STRANGER_LOG_EVERY = timedelta(hours=1)
-_REMEMBERED = 1000
 _MEDIA_QUIET = timedelta(seconds=10)
 
 
@@ -71,13 +72,15 @@ class _Stored:
 class IntakeRules:
     """What intake needs besides its partners.
 
-    `follow` does what a command asks of running sessions, and `say` writes to a stranger. Both may
-    take long, so nobody waits for them.
+    `heartbeat` is the silence after which a chat is checked in on; None = never. `follow` does what
+    a command asks of running sessions, and `say` writes to a stranger. Both may take long, so
+    nobody waits for them.
     """
 
     timezone: str
     host: str
     max_age: timedelta
+    heartbeat: timedelta | None
     cuts: Mapping[ChannelName, Cut]
     follow: Callable[[Done, ChatKey], Awaitable[None]]
     say: Callable[[ChatKey, str], Awaitable[None]]
@@ -99,9 +102,9 @@ class Intake:
         self._clock = clock
         self._owner = owner
         self._rules = rules
-        self._strangers: OrderedDict[str, datetime] = OrderedDict()
         self._loops = LoopBreaker()
         self._background = Background()
+        self._strangers = Strangers(database, access, clock, self._background, rules.say)
 
     async def receive(self, inbound: Inbound) -> bool:
         """Store one inbound thing.
@@ -164,7 +167,7 @@ class Intake:
     async def _receive_message(self, message: NewMessage) -> bool:
         message = _sanitized(message)
         if not await self._is_admitted(message):
-            await self._refuse(message)
+            await self._strangers.refuse(message)
             return False
         if message.is_group and not message.is_addressed and not await self._continues(message):
             return True
@@ -233,18 +236,43 @@ class Intake:
         Runs whole in the writer.
         """
         now = self._clock.now()
-        if message.kind is MessageKind.BUTTON:
-            return self._answer(tx, message, "command", lambda chat: Done(text=texts.STALE_BUTTON))
-        if now - message.sent_at > self._rules.max_age:
+        is_press = message.kind is MessageKind.BUTTON
+        if not is_press and now - message.sent_at > self._rules.max_age:
             return self._set_aside(tx, message, now=now)
+        stored = self._take(tx, message, is_loop=is_loop, now=now)
+        return None if stored is None else self._note_activity(tx, stored, now=now)
+
+    def _take(
+        self, tx: Transaction, message: NewMessage, *, is_loop: bool, now: datetime
+    ) -> _Stored | None:
+        if message.kind is MessageKind.BUTTON:
+            return self._answer(tx, message, "command", lambda a: press(tx, message, a), now=now)
         command = parse_command(message.text)
         if command is not None:
-            return self._answer(tx, message, "command", self._command(tx, command, now=now))
+            return self._answer(
+                tx, message, "command", lambda a: run_command(tx, command, a), now=now
+            )
         if is_loop:
             return self._record(tx, message, "loop", now=now)
+        if message.quoted_external_id is not None:
+            chat = resolve_chat(tx.connection, message.chat)
+            asking = self._asking(tx.connection, chat, message, now=now)
+            reply = read_reply(tx.connection, message, asking)
+            if reply is not None:
+                return self._answer(tx, message, "command", lambda _: reply(tx), now=now)
         if not message.text.strip():
             return self._take_textless(tx, message, now=now)
         return self._admit(tx, message, now=now)
+
+    def _note_activity(self, tx: Transaction, stored: _Stored, *, now: datetime) -> _Stored:
+        """A person did something: their silence begins anew, and a check-in is not needed."""
+        chat = resolve_chat(tx.connection, stored.chat)
+        note_activity(tx, chat, interval=self._rules.heartbeat, now=now)
+        run = cancel_heartbeat(tx, chat, now=now)
+        if run is None:
+            return stored
+        done = stored.done or Done(text="")
+        return replace(stored, done=replace(done, abort=(*done.abort, run)))
 
     def _admit(self, tx: Transaction, message: NewMessage, *, now: datetime) -> _Stored | None:
         turn = admit_message(tx, message, now=now)
@@ -257,33 +285,36 @@ class Intake:
         recorded = record_message(tx, message, now=now, reason=reason)
         return None if recorded is None else _Stored(chat=recorded.chat, is_talk=True)
 
-    def _command(
-        self, tx: Transaction, command: Command, *, now: datetime
-    ) -> Callable[[ChatKey], Done]:
-        def run(chat: ChatKey) -> Done:
-            asking = asking_of(
-                tx, chat, timezone=self._rules.timezone, host=self._rules.host, now=now
-            )
-            return run_command(tx, command, asking)
+    def _asking(
+        self, connection: Connection, chat: ChatKey, message: NewMessage, *, now: datetime
+    ) -> Asking:
+        zone = self._zone(connection, chat)
+        # A clock ahead of ours must not put off a reminder for longer.
+        said_at = min(message.sent_at, now)
+        return Asking(chat=chat, now=now, said_at=said_at, timezone=zone, host=self._rules.host)
 
-        return run
+    def _zone(self, connection: Connection, chat: ChatKey) -> str:
+        """The chat's own zone counts before the configured one."""
+        known = load_chat(connection, chat)
+        return known.timezone if known is not None and known.timezone else self._rules.timezone
 
     def _answer(
         self,
         tx: Transaction,
         message: NewMessage,
         reason: str,
-        effect: Callable[[ChatKey], Done],
+        effect: Callable[[Asking], Done],
+        *,
+        now: datetime,
     ) -> _Stored | None:
         """T1c: the message, its effect and its answer in one commit; a repeat does nothing."""
-        now = self._clock.now()
         recorded = record_message(tx, message, now=now, reason=reason)
         if recorded is None:
             return None
-        done = effect(recorded.chat)
-        cut = self._rules.cuts[recorded.chat.channel]
-        store_text(tx, recorded.chat, DeliveryKind.COMMAND, done.text, cut, now=now)
-        return _Stored(chat=recorded.chat, is_talk=reason == "unsupported", done=done)
+        chat = recorded.chat
+        done = effect(self._asking(tx.connection, chat, message, now=now))
+        store_answer(tx, chat, done, self._rules.cuts[chat.channel], now=now)
+        return _Stored(chat=chat, is_talk=reason == "unsupported", done=done)
 
     def _take_textless(
         self, tx: Transaction, message: NewMessage, *, now: datetime
@@ -294,21 +325,18 @@ class Intake:
         chat = resolve_chat(tx.connection, message.chat)
         if was_answered_lately(tx.connection, chat, "unsupported", since=now - _MEDIA_QUIET):
             return self._record(tx, message, "unsupported", now=now)
-        return self._answer(tx, message, "unsupported", lambda chat: Done(text=texts.ONLY_TEXT))
+        only_text = Done(text=texts.ONLY_TEXT)
+        return self._answer(tx, message, "unsupported", lambda _: only_text, now=now)
 
     def _set_aside(self, tx: Transaction, message: NewMessage, *, now: datetime) -> _Stored | None:
         """A message that waited too long is named, not answered."""
         recorded = record_message(tx, message, now=now, reason="too_old")
         if recorded is None:
             return None
-        note_too_old(
-            tx,
-            recorded.chat,
-            self._rules.cuts[recorded.chat.channel],
-            timezone=self._rules.timezone,
-            now=now,
-        )
-        return _Stored(chat=recorded.chat)
+        chat = recorded.chat
+        zone = self._zone(tx.connection, chat)
+        note_too_old(tx, chat, self._rules.cuts[chat.channel], timezone=zone, now=now)
+        return _Stored(chat=chat)
 
     async def _is_admitted(self, message: NewMessage | Edit) -> bool:
         def ask(chat: tuple[str, ...]) -> bool:
@@ -333,33 +361,6 @@ class Intake:
             for key in {chat, group}
             for address in chat_addresses(connection, resolve_chat(connection, key))
         )
-
-    async def _refuse(self, message: NewMessage) -> None:
-        """A stranger gets nothing; the operator gets one line an hour."""
-        now = self._clock.now()
-        key = f"{message.chat}/{message.sender_id}"
-        last = self._strangers.get(key)
-        if last is None or now - last >= _STRANGER_LOG_EVERY:
-            self._strangers[key] = now
-            self._strangers.move_to_end(key)
-            while len(self._strangers) > _REMEMBERED:
-                self._strangers.popitem(last=False)
-            log.warning("stranger_refused", extra={"sender": message.sender_id})
-        if message.chat.channel in self._access.pairing and not message.is_group:
-            await self._offer_pairing(message, now=now)
-
-    async def _offer_pairing(self, message: NewMessage, *, now: datetime) -> None:
-        code = await self._database.write(
-            request_pairing,
-            message.chat.channel,
-            message.sender_id,
-            one_line(message.sender_name, limit=64),
-            now=now,
-        )
-        if code is not None:
-            chat = replace(message.chat, address=message.address)
-            text = texts.PAIRING.format(code=code)
-            self._background.start(f"say:{chat}", lambda: self._rules.say(chat, text))
 
 
 def _sanitized(message: NewMessage) -> NewMessage:

@@ -76,11 +76,6 @@ class Lanes:
                 lane.task = asyncio.create_task(self._run(lane), name=f"{self._name}:{chat}")
             lane.wakeup.set()
 
-    @property
-    def count(self) -> int:
-        """How many chats are being worked on or waited for."""
-        return len(self._lanes)
-
     async def close(self, patience: Patience, *, grace: float) -> None:
         """Start no lane any more, give the running ones `grace` seconds, then cancel them."""
         self._is_open = False

@@ -19,13 +19,13 @@ from gateway.store.database import Change, Database, Topic, Transaction
 from gateway.store.deliveries import release_channel
 from gateway.store.sending import (
     SendRules,
-    ToSend,
     Wait,
     begin_send,
     finish_send,
     mark_channel_down,
     open_delivery_chats,
 )
+from gateway.store.wire import ToSend
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +137,8 @@ class Outbox:
     async def _outcome(self, channel: Channel, step: ToSend) -> SendOutcome:
         try:
             async with asyncio.timeout(SEND_DEADLINE):
-                return await channel.send(Target(address=step.address), step.chunk.to_send())
+                target = Target(address=step.address, edits=step.edits)
+                return await channel.send(target, step.body, buttons=step.buttons)
         except TimeoutError:
             return Unknown(reason="no answer", answered=False)
         except Exception as error:

@@ -6,18 +6,18 @@ import weakref
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import assert_never
 
 from gateway.domain.delivery import DeliveryKind
 from gateway.domain.message import ChannelName, ChatKey
-from gateway.domain.richtext import RichText
-from gateway.domain.turn import RunId, RunState
+from gateway.domain.turn import RunId, Trigger
 from gateway.engine import texts
 from gateway.engine.clock import Clock
 from gateway.engine.lanes import Lanes, Patience
-from gateway.engine.owner import Episode, OwnerNotices
+from gateway.engine.owner import OwnerNotices
 from gateway.engine.prompts import build_prompt
+from gateway.engine.run_ends import RunEnds
 from gateway.engine.toolserver import ToolServer
 from gateway.engine.typing import Typing
 from gateway.errors import HostNotReadyError
@@ -33,59 +33,39 @@ from gateway.hosts.base import (
 )
 from gateway.hosts.pool import HostPool
 from gateway.log_context import bind
-from gateway.store.chats import Admits, Chat
+from gateway.store.chats import Admits
 from gateway.store.database import Change, Database, Topic, Transaction
 from gateway.store.deliveries import Cut, store_text
-from gateway.store.turns import (
-    Claim,
-    Notice,
-    RunEnd,
-    answer_turn,
-    claim_turn,
-    fail_turn,
-    give_back,
-    next_turn,
-    queued_chats,
-    refuse_turn,
-)
+from gateway.store.turns import Claim, Head, claim_turn, next_turn, queued_chats
 
 log = logging.getLogger(__name__)
 
 PATIENCE = 10.0
 """Seconds that a chat waits for a session before it is told so."""
 
-_LONG_REPLY = 8 * 1024
-"""Characters of a reply that are cut in a thread of their own, so that nobody waits for it."""
-
 _GIVE_BACK = 5.0
 """Seconds that aborted runs have to be written back."""
-
-_FOR_OPERATOR: dict[FailureKind, tuple[Episode, str]] = {
-    FailureKind.AUTH: (Episode.MODEL_REFUSED, texts.MODEL_REFUSED),
-    FailureKind.ERROR: (Episode.MODEL_FAILING, texts.MODEL_FAILING),
-}
-
-_RUN_STATES: dict[FailureKind, RunState] = {
-    FailureKind.EMPTY: RunState.EMPTY,
-    FailureKind.SILENT: RunState.TIMED_OUT,
-    FailureKind.TIMED_OUT: RunState.TIMED_OUT,
-    FailureKind.ABORTED: RunState.CANCELLED,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouterRules:
-    """What the router needs besides its partners; `patience` in seconds."""
+    """What the router needs besides its partners; `patience` in seconds, `silence` is what a
+    check-in comes after.
+    """
 
     owner_id: str
     timezone: str
     cuts: Mapping[ChannelName, Cut]
     admits: Admits
+    silence: timedelta
     patience: float = PATIENCE
 
 
 class Router:
-    """Drives the pool from the queue. A failed run is told to the person at once."""
+    """Drives the pool from the queue, a chat's turns one at a time.
+
+    Only who wrote sees that something is prepared, or is told that it takes long.
+    """
 
     def __init__(
         self,
@@ -100,8 +80,9 @@ class Router:
         self._pool = pool
         self._tools = tools
         self._clock = clock
-        self._typing, self._owner = notices
+        self._typing, owner = notices
         self._rules = rules
+        self._ends = RunEnds(database, clock, owner, rules.cuts)
         self._sessions: dict[RunId, HostSession] = {}
         # The chats whose next turn is being claimed, each with the runs aborted meanwhile.
         self._claiming: dict[ChatKey, set[RunId]] = {}
@@ -157,30 +138,31 @@ class Router:
                 if head is None:
                     self._told_to_wait.discard(chat)
                     return None
-                shown.enter_context(self._typing.hold(chat))
+                if head.trigger is Trigger.MESSAGE:
+                    shown.enter_context(self._typing.hold(chat))
                 if not head.is_due:
                     self._held[chat] = shown.pop_all()
                     return head.not_before
-                await self._run_head(head.chat)
+                await self._run_head(head)
                 shown.close()
         return None
 
-    async def _run_head(self, known: Chat) -> None:
-        chat = known.key
+    async def _run_head(self, head: Head) -> None:
+        chat = head.chat.key
         try:
-            session = await self._ready_session(known)
+            session = await self._ready_session(head)
         except HostNotReadyError as error:
             self._told_to_wait.discard(chat)
-            await self._refuse(chat, str(error))
+            owner_id = self._rules.owner_id
+            await self._ends.refuse(chat, head.trigger, str(error), owner_id=owner_id)
             return
         if session is None:
             return
         is_kept = False
         try:
-            if session.lost_context and session not in self._told_of_loss:
-                await self._say(chat, texts.LOST_CONTEXT)
-                self._told_of_loss.add(session)
-            claim = await self._claim(chat)
+            if head.trigger is Trigger.MESSAGE:
+                await self._tell_of_loss(chat, session)
+            claim = await self._claim(chat, head.trigger)
             is_kept = (claim is None or await self._run(claim, session)) and session.is_alive
         finally:
             if is_kept:
@@ -188,22 +170,27 @@ class Router:
             else:
                 await self._pool.discard(session)
 
-    async def _ready_session(self, chat: Chat) -> HostSession | None:
-        """A session of the chat, lent to us; None = the router stopped while we waited.
+    async def _ready_session(self, head: Head) -> HostSession | None:
+        """A session for the chat's head turn, lent to us; None = the router stopped while we
+        waited.
 
-        Who waits for long is told so, once for the turn at the head of the queue.
+        Who wrote and waits for long is told so, once for the turn at the head of the queue.
         """
+        chat = head.chat.key
         if not self._lanes.is_open:
             return None
         acquiring = asyncio.create_task(
-            self._pool.acquire(chat.key, generation=chat.session_ref), name=f"acquire:{chat.key}"
+            self._pool.acquire(
+                chat, generation=head.chat.session_ref, is_ephemeral=head.trigger.is_isolated
+            ),
+            name=f"acquire:{chat}",
         )
         self._acquiring.add(acquiring)
         try:
             done, _ = await asyncio.wait({acquiring}, timeout=self._rules.patience)
-            if not done and chat.key not in self._told_to_wait:
-                self._told_to_wait.add(chat.key)
-                await self._say(chat.key, texts.SLOW_START)
+            if not done and head.trigger is Trigger.MESSAGE and chat not in self._told_to_wait:
+                self._told_to_wait.add(chat)
+                await self._say(chat, texts.SLOW_START)
             await asyncio.wait({acquiring})
         except BaseException:
             acquiring.cancel()
@@ -212,13 +199,21 @@ class Router:
             self._acquiring.discard(acquiring)
         return None if acquiring.cancelled() else acquiring.result()
 
-    async def _claim(self, chat: ChatKey) -> Claim | None:
-        """Claim the chat's next turn; None = there is none, or its run was aborted already."""
+    async def _tell_of_loss(self, chat: ChatKey, session: HostSession) -> None:
+        if session.lost_context and session not in self._told_of_loss:
+            await self._say(chat, texts.LOST_CONTEXT)
+            self._told_of_loss.add(session)
+
+    async def _claim(self, chat: ChatKey, trigger: Trigger) -> Claim | None:
+        """Claim the chat's next turn; None = there is none that the session which was readied
+        for such a trigger can run, or its run was aborted already.
+        """
         aborted = self._claiming[chat] = set()
         try:
             claim = await self._database.insist(
                 claim_turn,
                 chat,
+                trigger=trigger,
                 owner=self._rules.owner_id,
                 admits=self._rules.admits,
                 now=self._clock.now(),
@@ -241,7 +236,7 @@ class Router:
             except Exception as error:
                 log.exception("run_broke")
                 detail = f"{type(error).__name__}: {error}"
-                await self._store_failure(claim, Failed(kind=FailureKind.ERROR, detail=detail))
+                await self._ends.fail(claim, Failed(kind=FailureKind.ERROR, detail=detail))
                 return False
             finally:
                 del self._sessions[claim.run]
@@ -249,78 +244,16 @@ class Router:
 
     async def _run_to_end(self, claim: Claim, session: HostSession) -> None:
         if not self._lanes.is_open:
-            await self._database.insist(give_back, claim, now=self._clock.now())
+            await self._ends.give_back(claim)
             return
         log.info("run_started")
         timezone = claim.chat.timezone or self._rules.timezone
-        prompt = build_prompt(claim, timezone=timezone, now=self._clock.now())
+        prompt = build_prompt(
+            claim, timezone=timezone, now=self._clock.now(), silence=self._rules.silence
+        )
         async with self._tools.running(claim, timezone):
             end = await _run_prompt(session, prompt)
-        await self._finish(claim, end)
-
-    async def _finish(self, claim: Claim, end: Finished | Failed) -> None:
-        match end:
-            case Finished():
-                await self._store_reply(claim, end)
-            case Failed(kind=FailureKind.ABORTED) if self._is_stopping:
-                await self._database.insist(give_back, claim, now=self._clock.now())
-            case Failed():
-                await self._store_failure(claim, end)
-            case _:
-                assert_never(end)
-
-    async def _store_reply(self, claim: Claim, end: Finished) -> None:
-        done = RunEnd(
-            state=RunState.SUCCEEDED,
-            provider=end.provider,
-            model=end.model,
-            input_tokens=end.input_tokens,
-            output_tokens=end.output_tokens,
-        )
-        cut = await _cut_ahead(self._rules.cuts[claim.chat.key.channel], end.text)
-        stands = await self._database.insist(
-            answer_turn, claim, done, end.text, cut, now=self._clock.now()
-        )
-        log.info("run_succeeded", extra={"is_used": stands})
-        await self._owner.over(Episode.MODEL_REFUSED, Episode.MODEL_FAILING, Episode.HOST_BROKEN)
-
-    async def _store_failure(self, claim: Claim, end: Failed) -> None:
-        log.warning("run_failed", extra={"kind": end.kind, "detail": end.detail})
-        failed = RunEnd(
-            state=_RUN_STATES.get(end.kind, RunState.FAILED),
-            reason=end.kind,
-            error=end.detail,
-            provider=end.provider,
-            model=end.model,
-        )
-        notice = Notice(
-            text=lambda turn: texts.failure_text(end.kind, turn),
-            cut=self._rules.cuts[claim.chat.key.channel],
-        )
-        await self._database.insist(
-            fail_turn,
-            claim,
-            failed,
-            notice,
-            now=self._clock.now(),
-            begins_session=end.kind is FailureKind.CONTEXT,
-        )
-        if end.kind in _FOR_OPERATOR:
-            await self._owner.tell(*_FOR_OPERATOR[end.kind])
-
-    async def _refuse(self, chat: ChatKey, detail: str) -> None:
-        log.warning("host_not_ready", extra={"detail": detail})
-        end = RunEnd(state=RunState.FAILED, reason="host_not_ready", error=detail)
-        notice = Notice(text=texts.not_ready_text, cut=self._rules.cuts[chat.channel])
-        await self._database.insist(
-            refuse_turn,
-            chat,
-            end,
-            notice,
-            owner=self._rules.owner_id,
-            now=self._clock.now(),
-        )
-        await self._owner.tell(Episode.HOST_BROKEN, texts.HOST_BROKEN)
+        await self._ends.finish(claim, end, is_stopping=self._is_stopping)
 
     async def _say(self, chat: ChatKey, text: str) -> None:
         await self._database.insist(self._store_notice, chat, text)
@@ -328,19 +261,6 @@ class Router:
     def _store_notice(self, tx: Transaction, chat: ChatKey, text: str) -> None:
         cut = self._rules.cuts[chat.channel]
         store_text(tx, chat, DeliveryKind.NOTICE, text, cut, now=self._clock.now())
-
-
-async def _cut_ahead(cut: Cut, reply: str) -> Cut:
-    """A cut that has done the reply already: Markdown takes long, and the writer serves all."""
-    if len(reply) > _LONG_REPLY:
-        pieces = await asyncio.to_thread(cut, reply, is_markdown=True)
-    else:
-        pieces = cut(reply, is_markdown=True)
-
-    def cut_again(text: str, *, is_markdown: bool) -> tuple[RichText, ...]:
-        return pieces if is_markdown and text == reply else cut(text, is_markdown=is_markdown)
-
-    return cut_again
 
 
 async def _run_prompt(session: HostSession, prompt: Prompt) -> Finished | Failed:

@@ -10,7 +10,13 @@ HELP = """I answer messages and keep reminders. For example:
 
 Commands:
 /reminders - what I will remind you of
+/reminders 2 - all about reminder 2
 /cancel 2 - cancel reminder 2
+/snooze 2 10m - remind you again in 10 minutes
+/pause 2 - keep it quiet
+/resume 2 - let it go on
+/allow 2 - let it do what it asks for
+/timezone Berlin - set your time zone
 /stop - stop what I am doing now
 /new - begin a new conversation (reminders stay)
 /deliveries - what was sent lately, and what was not
@@ -34,6 +40,16 @@ PAIRING = (
 
 NOT_TAKEN = "Something went wrong as that message came in, so I cannot answer it. Please try again."
 
+SNOOZE_FORM = "Write for example /snooze 2 10m or /snooze 2 tomorrow at 9."
+
+CAME_AGAIN = (
+    "You put this one off before, and it came again since. Snooze the newer message instead."
+)
+
+ZONE_FORM = (
+    "Write it like Europe/Berlin or America/New_York, or the large city that it is named after."
+)
+
 STALE_BUTTON = "That button does nothing any more."
 
 LOOP_STOPPED = (
@@ -52,6 +68,24 @@ MODEL_FAILING = (
 
 HOST_BROKEN = "The model host does not start. `gateway status` and the log say why."
 
+_REASONS = {
+    "blank": "nothing to show",
+    "cancelled": "you cancelled it",
+    "channel_down": "no connection",
+    "chat_unreachable": "I was blocked here",
+    "damaged": "its stored form is damaged",
+    "expired": "given up after trying for long",
+    "interrupted": "I was cut off",
+    "missed": "its time had passed",
+    "nothing": "there was nothing to say",
+    "not_allowed": "this chat is not allowed",
+    "person_wrote": "you wrote first",
+    "rate_limited": "too much at once",
+    "refused_for_now": "not taken, tried again",
+    "stopped": "you stopped it",
+    "too_old": "it came too late",
+}
+
 _SENTENCES: dict[FailureKind, str] = {
     FailureKind.EMPTY: "No answer came back this time. Please try again, perhaps in other words.",
     FailureKind.AUTH: "I cannot answer right now; my operator has to mend something first.",
@@ -62,6 +96,11 @@ _SENTENCES: dict[FailureKind, str] = {
     FailureKind.TIMED_OUT: "That took too long, so I stopped. Please try again.",
 }
 _OTHER = "Something went wrong while I worked on that. Please try again."
+
+
+def reason_text(reason: str) -> str:
+    """Why something was not sent, or not whole, in plain words."""
+    return _REASONS.get(reason, reason.replace("_", " "))
 
 
 def failure_text(kind: FailureKind, turn: TurnId) -> str:

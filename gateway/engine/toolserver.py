@@ -29,7 +29,6 @@ from gateway.domain.tool import (
     ToolResult,
     call_key,
 )
-from gateway.domain.turn import Trigger
 from gateway.engine.clock import Clock
 from gateway.errors import StaleStateError, StoreError
 from gateway.log_context import bind
@@ -92,8 +91,7 @@ class ToolServer:
 
         Calls that could not be saved are noted at the end, so that the reply's own end knows.
         """
-        tier = Tier.MUTATE if claim.trigger is Trigger.MESSAGE else Tier.READ_ONLY
-        running = _Running(claim=claim, timezone=timezone, tier=tier)
+        running = _Running(claim=claim, timezone=timezone, tier=claim.tier)
         self._running[claim.chat.key] = running
         try:
             yield
@@ -178,13 +176,12 @@ class ToolServer:
             chat=claim.chat.key,
             turn=claim.turn,
             run=claim.run,
+            trigger=claim.trigger,
             tier=running.tier,
             timezone=running.timezone,
             now=self._clock.now(),
             key=call_key(claim.turn, tool.name, body, ordinal),
-            spoken=tuple(
-                SpokenAt(text=m.text, sent_at=m.sent_at, message_id=m.id) for m in claim.messages
-            ),
+            spoken=tuple(SpokenAt(text=m.text, sent_at=m.sent_at) for m in claim.messages),
         )
 
     async def _attempt(

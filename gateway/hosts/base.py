@@ -30,6 +30,14 @@ class ContextMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecentSight:
+    """A text that was sent to the chat outside the session, and the reminders that it names."""
+
+    text: str
+    job_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PromptContext:
     """The facts behind a prompt, for children that read facts instead of prose.
 
@@ -42,7 +50,7 @@ class PromptContext:
     timezone: str
     now: datetime
     job: str | None = None
-    recent: tuple[str, ...] = ()
+    recent: tuple[RecentSight, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from gateway.hosts.base import ContextMessage, PromptContext
+from gateway.hosts.base import ContextMessage, PromptContext, RecentSight
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -16,7 +16,7 @@ def encode_context(context: PromptContext) -> dict[str, object]:
         "timezone": context.timezone,
         "now": _to_milliseconds(context.now),
         "job": context.job,
-        "recent": list(context.recent),
+        "recent": [_encode_sight(sight) for sight in context.recent],
     }
 
 
@@ -29,7 +29,7 @@ def decode_context(data: object) -> PromptContext:
         timezone=_text(fields, "timezone"),
         now=_time(fields, "now"),
         job=_optional_text(fields, "job"),
-        recent=tuple(_as_text(item, "recent") for item in _list(fields, "recent")),
+        recent=tuple(_decode_sight(item) for item in _list(fields, "recent")),
     )
 
 
@@ -52,6 +52,18 @@ def _decode_message(data: object) -> ContextMessage:
     )
 
 
+def _encode_sight(sight: RecentSight) -> dict[str, object]:
+    return {"text": sight.text, "job_ids": list(sight.job_ids)}
+
+
+def _decode_sight(data: object) -> RecentSight:
+    fields = _object(data, "recent")
+    return RecentSight(
+        text=_text(fields, "text"),
+        job_ids=tuple(_whole(item, "job_ids") for item in _list(fields, "job_ids")),
+    )
+
+
 def _to_milliseconds(moment: datetime) -> int:
     if moment.tzinfo is None:
         raise ValueError("a time without a zone cannot be told to a host")
@@ -69,6 +81,12 @@ def _list(fields: dict[str, object], name: str) -> list[object]:
     if not isinstance(value, list):
         raise ValueError(f"{name} is not a list")
     return list(value)
+
+
+def _whole(value: object, name: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{name} is not whole numbers")
+    return value
 
 
 def _as_text(value: object, name: str) -> str:

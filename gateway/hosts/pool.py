@@ -144,11 +144,6 @@ class HostPool:
         if closings:
             await asyncio.wait(closings)
 
-    async def abort(self, chat: ChatKey) -> None:
-        """Stop what the chat's sessions are doing; they stay with their holders."""
-        busy = [lease for lease in self._of(chat) if lease.state is LeaseState.BUSY]
-        await asyncio.gather(*(lease.abort() for lease in busy))
-
     def stats(self) -> PoolStats:
         """Return how full the pool is now."""
         return PoolStats(
@@ -325,9 +320,13 @@ class HostPool:
                 self.release(lease)
 
     def _retire(self, lease: Lease) -> "asyncio.Task[None]":
-        """Begin to close a session; returns the task that ends with it."""
+        """Begin to close a session, which calls no tools any more; returns the task that ends
+        with it.
+        """
         if lease.closing is None:
             lease.state = LeaseState.CLOSING
+            if lease.token is not None:
+                self._tokens.revoke(lease.token)
             lease.closing = asyncio.create_task(
                 self._close_session(lease), name=f"host close {lease.chat}"
             )
@@ -344,8 +343,6 @@ class HostPool:
 
     def _remove(self, lease: Lease) -> None:
         self._leases.remove(lease)
-        if lease.token is not None:
-            self._tokens.revoke(lease.token)
         self._grant()
 
     def _find(self, session: HostSession) -> Lease | None:

@@ -180,6 +180,11 @@ def set_reachable(tx: Transaction, chat: ChatKey, *, is_reachable: bool, now: da
         tx.touch(Topic.DELIVERIES, ChatKey.parse(key))
 
 
+def set_chat_timezone(tx: Transaction, chat: ChatKey, zone: str) -> None:
+    """Give a chat a time zone of its own; jobs that are there keep theirs."""
+    tx.connection.execute(update(chats).where(chats.c.chat_key == str(chat)).values(timezone=zone))
+
+
 def new_session(tx: Transaction, chat: ChatKey) -> None:
     """Begin another session: the next turn starts with an empty transcript."""
     tx.connection.execute(

@@ -26,11 +26,11 @@ from gateway.domain.delivery import (
     DeliveryState,
     NotSentReason,
 )
+from gateway.domain.job import JobId
 from gateway.domain.message import ChannelName, ChatKey
 from gateway.domain.schedule import to_millis
 from gateway.store.database import Topic, Transaction
 from gateway.store.events import record_event, save_transition
-from gateway.store.reminders import settle_jobs
 from gateway.store.schema import (
     DELIVERY_IS_OPEN,
     DELIVERY_IS_PENDING,
@@ -38,6 +38,7 @@ from gateway.store.schema import (
     chunks,
     deliveries,
 )
+from gateway.store.slots import settle_jobs
 
 _INSERT_DELIVERY = insert(deliveries).returning(deliveries.c.id)
 _INSERT_CHUNK = insert(chunks)
@@ -82,13 +83,19 @@ class Cut(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDelivery:
-    """A text to be sent; without chunks it is stored as suppressed, with the reason."""
+    """A text to be sent; without chunks it is stored as suppressed, with the reason.
+
+    `edits` is the platform's id of the message of ours that its one chunk replaces. `offers_job`
+    is the job that a button under it allows to do what it asks for.
+    """
 
     chat: ChatKey
     kind: DeliveryKind
     text: str
     chunks: tuple[RichText, ...]
     reason: str | None = None
+    edits: str | None = None
+    offers_job: JobId | None = None
 
 
 def store_delivery(tx: Transaction, new: NewDelivery, *, now: datetime) -> DeliveryId:
@@ -102,6 +109,8 @@ def store_delivery(tx: Transaction, new: NewDelivery, *, now: datetime) -> Deliv
             "state": state,
             "reason": new.reason,
             "text": new.text,
+            "edits": new.edits,
+            "offers_job_id": new.offers_job,
             "created_at": to_millis(now),
             "settled_at": None if new.chunks else to_millis(now),
         },

@@ -12,6 +12,7 @@ from gateway.domain.delivery import DeliveryKind, DeliveryState
 from gateway.domain.job import JobState
 from gateway.domain.message import ChatKey
 from gateway.domain.schedule import from_millis, to_millis
+from gateway.domain.schedule_forms import schedule_from_json
 from gateway.domain.turn import TurnState
 from gateway.store.schema import (
     CHUNK_IS_UNKNOWN,
@@ -40,7 +41,7 @@ def reminder_records(connection: Connection, *, limit: int) -> list[Record]:
             "chat_key": row.chat_key,
             "state": row.state,
             "action": row.action,
-            "text": row.text,
+            "text": row.text if isinstance(row.text, str) else "",
             "schedule": _schedule(row.schedule),
             "timezone": row.timezone,
             "next_slot_at": row.next_slot_at,
@@ -242,10 +243,13 @@ def _last_outcome(connection: Connection, job: int) -> Record:
 
 
 def _schedule(stored: str) -> object:
+    """The object as it is stored; null where the row is damaged."""
     try:
-        return json.loads(stored)
+        schedule_from_json(stored)
     except ValueError:
         return None
+    parsed: object = json.loads(stored)
+    return parsed
 
 
 def _grouped(rows: Sequence[Any], column: str) -> dict[int, list[Any]]:

@@ -50,6 +50,21 @@ def last_sent_at(connection: Connection, chat: ChatKey) -> datetime | None:
     return moment(stored)
 
 
+def last_reminder(connection: Connection, chat: ChatKey) -> DeliveryId | None:
+    """The newest reminder that reached the chat, or some of it."""
+    found = connection.execute(
+        select(deliveries.c.id)
+        .where(
+            deliveries.c.chat_key == str(chat),
+            deliveries.c.kind == DeliveryKind.REMINDER,
+            deliveries.c.state.in_((DeliveryState.SENT, DeliveryState.PARTIAL)),
+        )
+        .order_by(deliveries.c.id.desc())
+        .limit(1)
+    ).scalar_one_or_none()
+    return None if found is None else DeliveryId(found)
+
+
 def note_too_old(tx: Transaction, chat: ChatKey, cut: Cut, *, timezone: str, now: datetime) -> None:
     """Name the messages that came too late, in one notice while it waits to be sent."""
     connection = tx.connection

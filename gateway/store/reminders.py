@@ -1,36 +1,50 @@
-"""What fired slots and their deliveries mean for each other."""
+"""Reminder deliveries: which slots' texts one carries, and what it says now."""
 
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, insert, select, update
 
-from gateway.domain.delivery import DeliveryId, DeliveryState
-from gateway.domain.job import DueReminder, JobId, JobState
+from gateway.domain.delivery import DeliveryId, DeliveryKind, DeliveryState
+from gateway.domain.job import JobId, JobState
 from gateway.domain.message import ChatKey
+from gateway.domain.reminder import DueReminder, late_note, reminder_text
+from gateway.domain.richtext import RichText
 from gateway.domain.schedule import to_millis
+from gateway.domain.turn import TurnId
 from gateway.store.database import Topic, Transaction
-from gateway.store.events import read_moment, save_transition
-from gateway.store.schema import jobs, turns
+from gateway.store.deliveries import DELIVERY_IS_TOUCHED, Cut, recut
+from gateway.store.events import read_moment, record_event
+from gateway.store.schema import DELIVERY_IS_PENDING, deliveries, jobs, turns
 
 _DAMAGED_TEXT = "(its text is damaged)"
 
-_DUE_REMINDERS = (
-    select(turns.c.text, turns.c.slot_at, jobs.c.id, jobs.c.timezone)
+_SLOTS = (
+    select(turns.c.text, turns.c.slot_at, turns.c.reply, jobs.c.id, jobs.c.timezone)
     .join(jobs, jobs.c.id == turns.c.job_id)
     .where(turns.c.delivery_id == bindparam("delivery"), jobs.c.state != JobState.CANCELLED)
     .order_by(turns.c.slot_at, turns.c.id)
 )
-_ENDING_JOBS = (
-    select(jobs.c.id, jobs.c.state, jobs.c.chat_key)
-    .distinct()
-    .join(turns, turns.c.job_id == jobs.c.id)
-    .where(
-        turns.c.delivery_id == bindparam("delivery"),
-        jobs.c.next_slot_at.is_(None),
-        jobs.c.state.in_((JobState.ACTIVE, JobState.PAUSED)),
-    )
+_HOLDS_REPLY = (
+    select(turns.c.id)
+    .where(turns.c.delivery_id == deliveries.c.id, turns.c.reply.is_not(None))
+    .exists()
 )
+_WAITING = (
+    select(deliveries.c.id)
+    .where(
+        deliveries.c.chat_key == bindparam("chat"),
+        deliveries.c.kind == DeliveryKind.REMINDER,
+        DELIVERY_IS_PENDING,
+        ~DELIVERY_IS_TOUCHED,
+        ~_HOLDS_REPLY,
+    )
+    .order_by(deliveries.c.id.desc())
+    .limit(1)
+)
+_INSERT_DELIVERY = insert(deliveries).returning(deliveries.c.id)
+_PUT_IN_DELIVERY = update(turns).where(turns.c.id == bindparam("turn"))
 
 
 def due_reminders(connection: Connection, delivery: DeliveryId) -> list[DueReminder]:
@@ -38,11 +52,12 @@ def due_reminders(connection: Connection, delivery: DeliveryId) -> list[DueRemin
 
     A job that was damaged since it fired is told as well as it can be, and harms no other.
     """
-    rows = connection.execute(_DUE_REMINDERS, {"delivery": delivery}).all()
+    rows = connection.execute(_SLOTS, {"delivery": delivery}).all()
     return [
         DueReminder(
             job_id=JobId(row.id),
             text=row.text if isinstance(row.text, str) else _DAMAGED_TEXT,
+            reply=row.reply if isinstance(row.reply, str) else None,
             slot_at=read_moment(row.slot_at),
             timezone=row.timezone if _is_zone(row.timezone) else "UTC",
         )
@@ -57,18 +72,67 @@ def _is_zone(stored: object) -> bool:
         return False
 
 
-def settle_jobs(
-    tx: Transaction, delivery: DeliveryId, end: DeliveryState, *, now: datetime
-) -> None:
-    """End the one-shots whose slot a settled delivery carried: done if it arrived, else failed.
+def reminder_pieces(
+    connection: Connection, delivery: DeliveryId, cut: Cut, *, now: datetime
+) -> tuple[str, tuple[RichText, ...]] | None:
+    """What a reminder's delivery says now, and its pieces; None = no line of it is left.
 
-    A job that was given another slot meanwhile is left alone.
+    It carries either one reply of a model, which is Markdown, or stored texts, each as it stands.
     """
-    arrived = end in (DeliveryState.SENT, DeliveryState.PARTIAL)
-    after = JobState.DONE if arrived else JobState.FAILED
-    rows = tx.connection.execute(_ENDING_JOBS, {"delivery": delivery}).all()
-    values = {"reason": None if arrived else "not_delivered", "ended_at": to_millis(now)}
-    for row in rows:
-        move = (JobState(row.state), after)
-        save_transition(tx.connection, jobs, row.id, move, values, now=now)
-        tx.touch(Topic.JOBS, ChatKey.parse(row.chat_key))
+    due = due_reminders(connection, delivery)
+    if not due:
+        return None
+    first = due[0]
+    if first.reply is None:
+        text = reminder_text(due, now=now)
+        return text, cut(text, is_markdown=False)
+    late = late_note(first, now=now)
+    # A line of its own: behind the note, a heading or a list would be none any more.
+    text = f"{late}\n\n{first.reply}" if late else first.reply
+    return text, cut(text, is_markdown=True) or cut(text, is_markdown=False)
+
+
+def join_reminder(tx: Transaction, chat: ChatKey, turn: TurnId, *, now: datetime) -> DeliveryId:
+    """Put a slot's turn into the reminder that waits to be sent, or into a new one.
+
+    `write_reminders` has to follow once all that is due together is in.
+    """
+    waiting = tx.connection.execute(_WAITING, {"chat": str(chat)}).scalar_one_or_none()
+    delivery = _new_reminder(tx, chat, now=now) if waiting is None else DeliveryId(waiting)
+    put_in_delivery(tx.connection, turn, delivery)
+    return delivery
+
+
+def put_in_delivery(connection: Connection, turn: TurnId, delivery: DeliveryId) -> None:
+    """Note which delivery carries what came of a turn."""
+    connection.execute(_PUT_IN_DELIVERY, {"turn": turn, "delivery_id": delivery})
+
+
+def _new_reminder(tx: Transaction, chat: ChatKey, *, now: datetime) -> DeliveryId:
+    delivery = tx.connection.execute(
+        _INSERT_DELIVERY,
+        {
+            "chat_key": str(chat),
+            "kind": DeliveryKind.REMINDER,
+            "state": DeliveryState.PENDING,
+            "text": "",
+            "created_at": to_millis(now),
+        },
+    ).scalar_one()
+    record_event(tx.connection, deliveries, delivery, (None, DeliveryState.PENDING), now=now)
+    return DeliveryId(delivery)
+
+
+def write_reminders(
+    tx: Transaction,
+    joined: Iterable[tuple[ChatKey, DeliveryId]],
+    cut: Callable[[ChatKey], Cut],
+    *,
+    now: datetime,
+) -> None:
+    """Give the reminders that were joined their text and chunks."""
+    for chat, delivery in joined:
+        written = reminder_pieces(tx.connection, delivery, cut(chat), now=now)
+        if written is not None:
+            recut(tx, delivery, *written, now=now)
+            tx.touch(Topic.DELIVERIES, chat)

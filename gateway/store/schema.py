@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 
 from gateway.domain.delivery import ChunkState, DeliveryKind, DeliveryState
-from gateway.domain.job import JobAction, JobState, Tier
+from gateway.domain.job import JobAction, JobState, MissedWindow, Tier
 from gateway.domain.message import ChannelName, MessageKind
 from gateway.domain.turn import RunState, Trigger, TurnState
 
@@ -72,9 +72,18 @@ chats = Table(
     Column("session_ref", Integer, nullable=False, default=1),
     Column("seen_delivery_id", _Id, nullable=False, default=0),
     _millis("unreachable_since"),
+    # When the silence of a private chat has lasted long enough for a check-in; null = no more of
+    # them until the chat writes. The local day that the count is of stands beside it.
     _millis("next_heartbeat_at"),
+    Column("heartbeat_day", Text),
+    Column("heartbeats", Integer, nullable=False, default=0),
     _millis("created_at", nullable=False),
     _one_of("channel", ChannelName),
+    Index(
+        "ix_chats_heartbeat",
+        "next_heartbeat_at",
+        sqlite_where=text("next_heartbeat_at IS NOT NULL"),
+    ),
 )
 
 addresses = Table(
@@ -204,10 +213,17 @@ jobs = Table(
     Column("text", Text, nullable=False),
     Column("schedule", Text, nullable=False),
     Column("timezone", Text, nullable=False),
+    Column("missed", Text, nullable=False),
+    # What it may do, and what a person may allow it to do.
     Column("tier", Text, nullable=False),
+    Column("asked_tier", Text, nullable=False),
     Column("fired", Integer, nullable=False, default=0),
+    Column("failed_slots", Integer, nullable=False, default=0),
     Column("created_by_turn", _Id),
-    Column("origin_message_id", _Id),
+    # The message that asked for it, kept with it: messages are purged before a long series ends.
+    Column("origin_text", Text),
+    _millis("origin_at"),
+    # The turn of the slot that was put off.
     Column("snoozed_from", _Id),
     _millis("next_slot_at"),
     _millis("last_slot_at"),
@@ -215,7 +231,14 @@ jobs = Table(
     _millis("ended_at"),
     _one_of("state", JobState),
     _one_of("action", JobAction),
+    _one_of("missed", MissedWindow),
     _one_of("tier", Tier),
+    _one_of("asked_tier", Tier),
+    Index(
+        "ix_jobs_snoozed",
+        "snoozed_from",
+        sqlite_where=text("snoozed_from IS NOT NULL"),
+    ),
     Index(
         "ix_jobs_due",
         "next_slot_at",
@@ -244,6 +267,9 @@ deliveries = Table(
     Column("attempts", Integer, nullable=False, default=0),
     # It did not get through whole, and the chat was not told so yet.
     Column("owes_notice", Boolean, nullable=False, default=False),
+    # The platform's id of the message of ours that it replaces, and the job that its button allows.
+    Column("edits", Text),
+    Column("offers_job_id", _Id),
     _millis("answered_at"),
     _millis("created_at", nullable=False),
     _millis("settled_at"),
@@ -291,6 +317,7 @@ chunks = Table(
     _millis("sent_at"),
     UniqueConstraint("delivery_id", "number"),
     _one_of("state", ChunkState),
+    Index("ix_chunks_external", "external_id"),
     Index(
         "ix_chunks_unsure",
         "state",

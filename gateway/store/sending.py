@@ -2,16 +2,14 @@
 
 import logging
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, func, select, update
 
-from gateway.domain.chunking import RichText
 from gateway.domain.delivery import (
     Chunk,
-    ChunkId,
     ChunkState,
     DeliveryId,
     DeliveryKind,
@@ -25,7 +23,6 @@ from gateway.domain.delivery import (
     is_expired,
     judge,
 )
-from gateway.domain.job import reminder_text
 from gateway.domain.message import ChannelName, ChatKey
 from gateway.domain.schedule import to_millis
 from gateway.store.chats import Admits, move_chat, set_reachable
@@ -41,7 +38,7 @@ from gateway.store.deliveries import (
     recut,
 )
 from gateway.store.events import moment, read_moment, save_transition
-from gateway.store.reminders import due_reminders
+from gateway.store.reminders import reminder_pieces
 from gateway.store.schema import (
     CHUNK_IS_SENDING,
     DELIVERY_IS_OPEN,
@@ -51,6 +48,7 @@ from gateway.store.schema import (
     deliveries,
 )
 from gateway.store.settling import move_on
+from gateway.store.wire import ToSend, buttons_under, load_step
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +76,8 @@ _CANDIDATES = (
     select(
         chunks,
         deliveries.c.kind,
+        deliveries.c.edits,
+        deliveries.c.offers_job_id,
         deliveries.c.state.label("delivery_state"),
         deliveries.c.text.label("delivery_text"),
     )
@@ -98,16 +98,6 @@ class SendRules:
     cut: Cut
     admits: Admits
     expiry: timedelta
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToSend:
-    """A chunk that T4 put on the wire, and where it goes."""
-
-    chunk: Chunk
-    delivery: DeliveryId
-    kind: DeliveryKind
-    address: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +123,9 @@ def begin_send(tx: Transaction, chat: ChatKey, rules: SendRules, *, now: datetim
         if _bring_up_to_date(tx, candidate, rules.cut, now=now):
             continue
         _put_on_wire(tx, candidate, account=rules.account, now=now)
-        step = _load_step(candidate, chat, address=row.address)
+        step = load_step(candidate, chat, address=row.address)
         if step is not None:
-            return step
+            return replace(step, buttons=buttons_under(connection, candidate, chat))
         _reject_damaged(tx, candidate, chat, rules.cut, now=now)
 
 
@@ -148,6 +138,9 @@ def finish_send(
     chat = ChatKey.parse(row.chat_key)
     if isinstance(outcome, Moved):
         move_chat(tx, chat.channel, _base_address(sent.address), outcome.to, now=now)
+        # The ids of messages begin anew there: an edit would hit another one.
+        unedited = update(deliveries).where(deliveries.c.id == sent.delivery)
+        connection.execute(unedited.values(edits=None))
     verdict = judge(sent.chunk, outcome, now=now)
     if verdict.reason == NotSentReason.CHAT_UNREACHABLE:
         set_reachable(tx, chat, is_reachable=False, now=now)
@@ -229,6 +222,7 @@ def recover_sends(
         select(
             chunks,
             deliveries.c.kind,
+            deliveries.c.edits,
             deliveries.c.chat_key,
             deliveries.c.reason.label("delivery_reason"),
             chats.c.address,
@@ -243,7 +237,7 @@ def recover_sends(
     ).all()
     for row in rows:
         chat = ChatKey.parse(row.chat_key)
-        sent = _load_step(row, chat, address=row.address)
+        sent = load_step(row, chat, address=row.address)
         if sent is None:
             _reject_damaged(tx, row, chat, rules.cut, now=now, end=row.delivery_reason)
             continue
@@ -286,14 +280,14 @@ def _bring_up_to_date(tx: Transaction, row: Row[Any], cut: Cut, *, now: datetime
     delivery = DeliveryId(row.delivery_id)
     if row.kind != DeliveryKind.REMINDER or is_touched(tx.connection, delivery):
         return False
-    due = due_reminders(tx.connection, delivery)
-    if not due:
+    written = reminder_pieces(tx.connection, delivery, cut, now=now)
+    if written is None:
         drop_delivery(tx, delivery, DeliveryState.PENDING, reason=EndReason.CANCELLED, now=now)
         return True
-    text = reminder_text(due, now=now)
+    text, pieces = written
     if text == row.delivery_text:
         return False
-    recut(tx, delivery, text, cut(text, is_markdown=False), now=now)
+    recut(tx, delivery, text, pieces, now=now)
     return True
 
 
@@ -303,22 +297,6 @@ def _put_on_wire(tx: Transaction, row: Row[Any], *, account: str, now: datetime)
     if row.delivery_state == DeliveryState.PENDING:
         forth = (DeliveryState.PENDING, DeliveryState.SENDING)
         save_transition(tx.connection, deliveries, row.delivery_id, forth, {}, now=now)
-
-
-def _load_step(row: Row[Any], chat: ChatKey, *, address: str) -> ToSend | None:
-    """What the row of a chunk on the wire says is sent; None = it is damaged."""
-    try:
-        chunk = load_chunk(row)
-    except (ValueError, TypeError) as error:
-        named = {"chat": str(chat), "delivery": row.delivery_id, "number": row.number}
-        log.warning("chunk_damaged", extra={**named, "error": type(error).__name__})
-        return None
-    return ToSend(
-        chunk=chunk,
-        delivery=DeliveryId(row.delivery_id),
-        kind=DeliveryKind(row.kind),
-        address=address,
-    )
 
 
 def _reject_damaged(
@@ -359,27 +337,6 @@ def _reject_rest(
             state = ChunkState.SENDING
         refused = {"reason": reason, "not_before": None}
         save_transition(connection, chunks, row.id, (state, ChunkState.REJECTED), refused, now=now)
-
-
-def load_chunk(row: Row[Any]) -> Chunk:
-    """A chunk from its row; raises ValueError or TypeError when it is damaged."""
-    return Chunk(
-        id=ChunkId(row.id),
-        delivery_id=DeliveryId(row.delivery_id),
-        number=row.number,
-        state=ChunkState.SENDING,
-        body=RichText.from_json(row.body),
-        attempts=_count(row.attempts),
-        unknowns=_count(row.unknowns),
-        unanswered=_count(row.unanswered),
-        not_sent=_count(row.not_sent),
-    )
-
-
-def _count(stored: object) -> int:
-    if not isinstance(stored, int):
-        raise ValueError("not a count")
-    return stored
 
 
 def _base_address(address: str) -> str:

@@ -18,8 +18,8 @@ from gateway.domain.schedule import to_millis
 from gateway.store.database import Topic, Transaction
 from gateway.store.deliveries import Cut, EndReason, is_open_chunk, store_text
 from gateway.store.events import save_transition
-from gateway.store.reminders import settle_jobs
 from gateway.store.schema import DELIVERY_OWES_NOTICE, chunks, deliveries
+from gateway.store.slots import MAX_FAILED_SLOTS, SwitchedOff, settle_jobs
 
 _NAMED_TEXT = 120
 _TAKEN_BACK = frozenset(EndReason) - {EndReason.EXPIRED}
@@ -67,7 +67,8 @@ def move_on(
     ended = {"reason": reason, "settled_at": to_millis(now), "owes_notice": is_lost}
     move = (DeliveryState.SENDING, end)
     save_transition(tx.connection, deliveries, delivery, move, {**progress, **ended}, now=now)
-    settle_jobs(tx, delivery, end, now=now)
+    for off in settle_jobs(tx, delivery, end, now=now):
+        _tell_switched_off(tx, chat, off, cut, now=now)
     if end is DeliveryState.SENT:
         _name_lost(tx, chat, cut, now=now)
 
@@ -83,4 +84,14 @@ def _name_lost(tx: Transaction, chat: ChatKey, cut: Cut, *, now: datetime) -> No
     )
     lines = "\n".join(f"• {one_line(row.text, limit=_NAMED_TEXT)}" for row in rows)
     text = f"Earlier, this may not have reached you, or not all of it:\n{lines}"
+    store_text(tx, chat, DeliveryKind.NOTICE, text, cut, now=now)
+
+
+def _tell_switched_off(
+    tx: Transaction, chat: ChatKey, off: SwitchedOff, cut: Cut, *, now: datetime
+) -> None:
+    text = (
+        f"Reminder #{off.job_id} failed {MAX_FAILED_SLOTS} times in a row and was switched off: "
+        f'"{one_line(off.text, limit=_NAMED_TEXT)}". /resume {off.job_id} switches it on again.'
+    )
     store_text(tx, chat, DeliveryKind.NOTICE, text, cut, now=now)

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
-from gateway.domain.delivery import DeliveryKind
+from gateway.domain.delivery import DeliveryKind, DeliveryState
 from gateway.domain.message import ChatKey
 from gateway.domain.schedule import to_millis
 from gateway.domain.turn import RunId, RunState, Trigger, TurnId, TurnState
@@ -18,6 +18,11 @@ from gateway.store.schema import (
     runs,
     tool_calls,
     turns,
+)
+from gateway.store.slots import settle_jobs
+
+_OPEN_HEARTBEATS = select(turns.c.id, turns.c.state).where(
+    turns.c.chat_key == bindparam("chat"), TURN_IS_OPEN, turns.c.trigger == Trigger.HEARTBEAT
 )
 
 
@@ -41,7 +46,7 @@ class Stopped:
 def stop_chat(tx: Transaction, chat: ChatKey, *, now: datetime) -> Stopped:
     """Cancel the running turn and the queued message turns; drop what is unsent of replies.
 
-    Reminders are never dropped, and scheduled turns stay queued.
+    Reminders, a model's too, are never dropped, and scheduled turns stay queued.
     """
     rows = tx.connection.execute(
         select(turns.c.id, turns.c.state).where(
@@ -70,6 +75,20 @@ def stop_chat(tx: Transaction, chat: ChatKey, *, now: datetime) -> Stopped:
     )
 
 
+def cancel_heartbeat(tx: Transaction, chat: ChatKey, *, now: datetime) -> RunId | None:
+    """A person wrote: end the chat's check-in in silence; returns its run, to be aborted after the
+    commit, if one is in progress.
+    """
+    rows = tx.connection.execute(_OPEN_HEARTBEATS, {"chat": str(chat)}).all()
+    stopped: list[RunId] = []
+    for row in rows:
+        state = TurnState(row.state)
+        stopped += cancel_turn(tx, chat, TurnId(row.id), state, reason="person_wrote", now=now)
+    if rows:
+        tx.touch(Topic.TURNS, chat)
+    return stopped[0] if stopped else None
+
+
 def cancel_turn(
     tx: Transaction,
     chat: ChatKey,
@@ -79,14 +98,14 @@ def cancel_turn(
     reason: str,
     now: datetime,
 ) -> list[RunId]:
-    """End an open turn without an answer; returns its running run, whose result is void now."""
+    """End an open turn without an answer, and its one-shot with it; returns its running run, whose
+    result is void now.
+    """
     cancelled = _cancel_runs(tx, turn, reason=reason, now=now)
-    values = {
-        "reason": reason,
-        "delivery_id": store_silence(tx, chat, reason=reason, now=now),
-        "ended_at": to_millis(now),
-    }
+    silence = store_silence(tx, chat, reason=reason, now=now)
+    values = {"reason": reason, "delivery_id": silence, "ended_at": to_millis(now)}
     save_transition(tx.connection, turns, turn, (state, TurnState.CANCELLED), values, now=now)
+    settle_jobs(tx, silence, DeliveryState.SUPPRESSED, now=now)
     return cancelled
 
 

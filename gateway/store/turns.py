@@ -1,61 +1,41 @@
-"""Turns and runs: claimed one at a time per chat (T2), ended in one commit (T3)."""
+"""T2: a chat's queued turns, and the one of them that is claimed to run."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, select
+from sqlalchemy import Connection, Row, bindparam, case, func, insert, select
 
-from gateway.domain.delivery import DeliveryId, DeliveryKind
+from gateway.domain.delivery import DeliveryId
+from gateway.domain.job import Job, Tier
 from gateway.domain.message import ChannelName, ChatKey, Message
 from gateway.domain.schedule import to_millis
-from gateway.domain.turn import (
-    GIVEN_BACK,
-    RunId,
-    RunState,
-    Trigger,
-    TurnId,
-    TurnState,
-    after_interruption,
-)
-from gateway.errors import StaleStateError
-from gateway.store.chats import Admits, Chat, chat_of, load_chat, new_session
-from gateway.store.database import Topic, Transaction
-from gateway.store.deliveries import (
-    BLANK,
-    Cut,
-    NewDelivery,
-    store_delivery,
-    store_silence,
-    store_text,
-)
-from gateway.store.events import moment, record_event, save_transition
+from gateway.domain.turn import GIVEN_BACK, RunId, RunState, Trigger, TurnId, TurnState
+from gateway.store.chats import Admits, Chat, chat_of
+from gateway.store.database import Transaction
+from gateway.store.events import read_moment, record_event, save_transition
+from gateway.store.jobs import get_job
 from gateway.store.messages import turn_messages
 from gateway.store.removal import cancel_queued
-from gateway.store.schema import (
-    TURN_IS_QUEUED,
-    TURN_IS_RUNNING,
-    chats,
-    runs,
-    turns,
-)
-from gateway.store.sights import Sight, mark_seen, recent_sights
-from gateway.store.toolcalls import with_stored_lines
+from gateway.store.schema import TURN_IS_QUEUED, chats, runs, turns
+from gateway.store.sights import Sight, recent_sights
 
-_NEXT = (
-    select(chats, func.min(func.coalesce(turns.c.not_before, 0)).label("first"))
-    .join(turns, turns.c.chat_key == chats.c.chat_key)
-    .where(turns.c.chat_key == bindparam("chat"), TURN_IS_QUEUED)
-    .group_by(chats.c.chat_key)
-)
+_not_before = func.coalesce(turns.c.not_before, 0)
+# Those whose time has come go in the order in which they came, the others by their time.
 _HEAD = (
-    select(turns.c.id, turns.c.trigger, turns.c.text)
-    .where(
-        turns.c.chat_key == bindparam("chat"),
-        TURN_IS_QUEUED,
-        func.coalesce(turns.c.not_before, 0) <= bindparam("now"),
+    select(
+        chats,
+        turns.c.id,
+        turns.c.trigger,
+        turns.c.text,
+        turns.c.job_id,
+        turns.c.slot_at,
+        _not_before.label("not_before"),
     )
-    .order_by(turns.c.id)
+    .join(chats, chats.c.chat_key == turns.c.chat_key)
+    .where(turns.c.chat_key == bindparam("chat"), TURN_IS_QUEUED)
+    .order_by(case((_not_before <= bindparam("now"), 0), else_=_not_before), turns.c.id)
     .limit(1)
 )
 _RUNS = select(runs.c.state, runs.c.reason).where(runs.c.turn_id == bindparam("turn"))
@@ -64,7 +44,10 @@ _INSERT_RUN = insert(runs).returning(runs.c.id)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A turn that runs now, with all that its prompt needs."""
+    """A turn that runs now, with all that its prompt needs.
+
+    `job` is the job of a scheduled turn as it stands now, `text` the job's text as it fired.
+    """
 
     turn: TurnId
     run: RunId
@@ -75,34 +58,23 @@ class Claim:
     recent: tuple[Sight, ...]
     seen_delivery: DeliveryId
     was_interrupted: bool
+    job: Job | None = None
+    slot_at: datetime | None = None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunEnd:
-    """How a run ended; `error` is for the log and the operator."""
-
-    state: RunState
-    reason: str | None = None
-    error: str | None = None
-    provider: str | None = None
-    model: str | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
-    """What a chat is told when a run of it gave no reply."""
-
-    text: Callable[[TurnId], str]
-    cut: Cut
+    @property
+    def tier(self) -> Tier:
+        """What its tools may do: all that who wrote asks for, else what the job was allowed."""
+        if self.trigger is Trigger.MESSAGE:
+            return Tier.MUTATE
+        return Tier.READ_ONLY if self.job is None else self.job.tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """A chat with queued turns: whether one may run now, else when the first one may."""
+    """A chat's first queued turn: it may run now, or else at `not_before`."""
 
     chat: Chat
+    trigger: Trigger
     is_due: bool
     not_before: datetime | None
 
@@ -120,33 +92,47 @@ def queued_chats(connection: Connection, channels: Collection[ChannelName]) -> t
 
 def next_turn(connection: Connection, chat: ChatKey, *, now: datetime) -> Head | None:
     """The chat's head of the queue; None = nothing is queued."""
-    row = connection.execute(_NEXT, {"chat": str(chat)}).one_or_none()
+    row = _head(connection, chat, now=now)
     if row is None:
         return None
-    is_due = row.first <= to_millis(now)
-    not_before = None if is_due else moment(row.first)
-    return Head(chat=chat_of(row), is_due=is_due, not_before=not_before)
+    is_due = row.not_before <= to_millis(now)
+    not_before = None if is_due else read_moment(row.not_before)
+    return Head(
+        chat=chat_of(row), trigger=Trigger(row.trigger), is_due=is_due, not_before=not_before
+    )
 
 
 def claim_turn(
-    tx: Transaction, chat: ChatKey, *, owner: str, admits: Admits, now: datetime
+    tx: Transaction,
+    chat: ChatKey,
+    *,
+    trigger: Trigger,
+    owner: str,
+    admits: Admits,
+    now: datetime,
 ) -> Claim | None:
     """T2: start a run of the chat's oldest queued turn whose not_before has passed.
 
-    The queued turns of a chat that is not allowed any more are cancelled instead.
+    A session was readied for a turn of that trigger: nothing is claimed if the head needs another
+    kind of session meanwhile. The queued turns of a chat that is not allowed any more are
+    cancelled instead.
     """
     if not admits(tx.connection, chat):
         cancel_queued(tx, chat, now=now)
         return None
-    return _claim(tx, chat, owner=owner, now=now)
+    return claim_head(tx, chat, trigger=trigger, owner=owner, now=now)
 
 
-def _claim(tx: Transaction, chat: ChatKey, *, owner: str, now: datetime) -> Claim | None:
+def claim_head(
+    tx: Transaction, chat: ChatKey, *, trigger: Trigger, owner: str, now: datetime
+) -> Claim | None:
+    """What `claim_turn` does for a chat that is allowed."""
     connection = tx.connection
-    due = {"chat": str(chat), "now": to_millis(now)}
-    row = connection.execute(_HEAD, due).one_or_none()
-    known = load_chat(connection, chat)
-    if row is None or known is None:
+    row = _head(connection, chat, now=now)
+    if row is None or row.not_before > to_millis(now):
+        return None
+    found = Trigger(row.trigger)
+    if found.is_isolated is not trigger.is_isolated:
         return None
     turn = TurnId(row.id)
     earlier = connection.execute(_RUNS, {"turn": turn}).all()
@@ -157,136 +143,25 @@ def _claim(tx: Transaction, chat: ChatKey, *, owner: str, now: datetime) -> Clai
     return Claim(
         turn=turn,
         run=run,
-        chat=known,
-        trigger=Trigger(row.trigger),
+        chat=chat_of(row),
+        trigger=found,
         text=row.text,
         messages=turn_messages(connection, turn),
         recent=recent,
         seen_delivery=seen,
-        was_interrupted=any(_counts(one.state, one.reason) for one in earlier),
+        was_interrupted=any(was_cut_off(one.state, one.reason) for one in earlier),
+        job=None if row.job_id is None else get_job(connection, chat, row.job_id),
+        slot_at=None if row.slot_at is None else read_moment(row.slot_at),
     )
 
 
-def refuse_turn(
-    tx: Transaction,
-    chat: ChatKey,
-    end: RunEnd,
-    notice: Notice,
-    *,
-    owner: str,
-    now: datetime,
-) -> bool:
-    """The session was not ready: end the chat's head turn with a failed run, in one commit.
-
-    A chat that is not allowed any more is not told so: its notice is dropped before it is sent.
-    """
-    claim = _claim(tx, chat, owner=owner, now=now)
-    if claim is None:
-        return False
-    return fail_turn(tx, claim, end, notice, now=now)
+def was_cut_off(state: str, reason: str | None) -> bool:
+    """Whether the gateway ended under a run without having planned to."""
+    return state == RunState.INTERRUPTED and reason != GIVEN_BACK
 
 
-def answer_turn(
-    tx: Transaction, claim: Claim, end: RunEnd, reply: str, cut: Cut, *, now: datetime
-) -> bool:
-    """T3: the run succeeded. Stores the reply's delivery; false = the run was stopped meanwhile
-    and its result is thrown away.
-    """
-    if not _end_run(tx, claim.run, end, now=now):
-        return False
-    text = with_stored_lines(tx.connection, claim.turn, reply)
-    # Marks alone, a rule for instance, are nothing once rendered: then they are shown as typed.
-    pieces = cut(text, is_markdown=True) or cut(text, is_markdown=False)
-    reason = None if pieces else BLANK
-    new = NewDelivery(
-        chat=claim.chat.key, kind=DeliveryKind.REPLY, text=text, chunks=pieces, reason=reason
-    )
-    values = {
-        "reply": text,
-        "reason": reason,
-        "delivery_id": store_delivery(tx, new, now=now),
-        "ended_at": to_millis(now),
-    }
-    move = (TurnState.RUNNING, TurnState.ANSWERED if pieces else TurnState.SILENT)
-    save_transition(tx.connection, turns, claim.turn, move, values, now=now)
-    mark_seen(tx.connection, claim.chat.key, claim.seen_delivery)
-    tx.touch(Topic.ENDED, claim.chat.key)
-    return True
-
-
-def fail_turn(
-    tx: Transaction,
-    claim: Claim,
-    end: RunEnd,
-    notice: Notice,
-    *,
-    now: datetime,
-    begins_session: bool = False,
-) -> bool:
-    """T3: the run gave no reply. The person is told at once; false = it was stopped meanwhile."""
-    if not _end_run(tx, claim.run, end, now=now):
-        return False
-    chat = claim.chat.key
-    told = with_stored_lines(tx.connection, claim.turn, notice.text(claim.turn))
-    values = {
-        "reason": end.reason or end.state,
-        "delivery_id": store_text(tx, chat, DeliveryKind.NOTICE, told, notice.cut, now=now),
-        "ended_at": to_millis(now),
-    }
-    move = (TurnState.RUNNING, TurnState.FAILED)
-    save_transition(tx.connection, turns, claim.turn, move, values, now=now)
-    if begins_session:
-        new_session(tx, chat)
-    tx.touch(Topic.ENDED, chat)
-    return True
-
-
-def give_back(tx: Transaction, claim: Claim, *, now: datetime) -> bool:
-    """A planned stop takes a running turn back into the queue; it does not count as cut off."""
-    end = RunEnd(state=RunState.INTERRUPTED, reason=GIVEN_BACK)
-    if not _end_run(tx, claim.run, end, now=now):
-        return False
-    move = (TurnState.RUNNING, TurnState.QUEUED)
-    save_transition(tx.connection, turns, claim.turn, move, {"started_at": None}, now=now)
-    tx.touch(Topic.TURNS, claim.chat.key)
-    return True
-
-
-def recover_turns(
-    tx: Transaction,
-    channels: Collection[ChannelName],
-    notice: Notice,
-    *,
-    now: datetime,
-) -> int:
-    """After a crash: every run was interrupted. Returns how many there were."""
-    run = (
-        select(runs.c.id)
-        .where(runs.c.turn_id == turns.c.id, runs.c.state == RunState.RUNNING)
-        .scalar_subquery()
-    )
-    rows = tx.connection.execute(
-        select(turns.c.id, turns.c.chat_key, turns.c.trigger, run.label("run_id"))
-        .join(chats, chats.c.chat_key == turns.c.chat_key)
-        .where(TURN_IS_RUNNING, chats.c.channel.in_(channels))
-    ).all()
-    for row in rows:
-        end = RunEnd(state=RunState.INTERRUPTED, reason="gateway_died")
-        _end_run(tx, RunId(row.run_id), end, now=now)
-        chat = ChatKey.parse(row.chat_key)
-        after = after_interruption(Trigger(row.trigger), _interruptions(tx.connection, row.id))
-        values: dict[str, object] = {}
-        if after is not TurnState.QUEUED:
-            values = {"reason": "interrupted", "ended_at": to_millis(now)}
-        if after is TurnState.FAILED:
-            text = with_stored_lines(tx.connection, row.id, notice.text(TurnId(row.id)))
-            notice_id = store_text(tx, chat, DeliveryKind.NOTICE, text, notice.cut, now=now)
-            values["delivery_id"] = notice_id
-        elif after is TurnState.CANCELLED:
-            values["delivery_id"] = store_silence(tx, chat, reason="interrupted", now=now)
-        save_transition(tx.connection, turns, row.id, (TurnState.RUNNING, after), values, now=now)
-        tx.touch(Topic.TURNS, chat)
-    return len(rows)
+def _head(connection: Connection, chat: ChatKey, *, now: datetime) -> Row[Any] | None:
+    return connection.execute(_HEAD, {"chat": str(chat), "now": to_millis(now)}).one_or_none()
 
 
 def _insert_run(
@@ -304,29 +179,3 @@ def _insert_run(
     ).scalar_one()
     record_event(connection, runs, run, (None, RunState.RUNNING), now=now)
     return RunId(run)
-
-
-def _end_run(tx: Transaction, run: RunId, end: RunEnd, *, now: datetime) -> bool:
-    values = {
-        "reason": end.reason,
-        "error": end.error,
-        "provider": end.provider,
-        "model": end.model,
-        "input_tokens": end.input_tokens,
-        "output_tokens": end.output_tokens,
-        "ended_at": to_millis(now),
-    }
-    try:
-        save_transition(tx.connection, runs, run, (RunState.RUNNING, end.state), values, now=now)
-    except StaleStateError:
-        return False
-    return True
-
-
-def _counts(state: str, reason: str | None) -> bool:
-    return state == RunState.INTERRUPTED and reason != GIVEN_BACK
-
-
-def _interruptions(connection: Connection, turn: int) -> int:
-    rows = connection.execute(_RUNS, {"turn": turn}).all()
-    return sum(_counts(row.state, row.reason) for row in rows)

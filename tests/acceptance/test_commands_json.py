@@ -17,7 +17,10 @@ from tests.fakes.model_server import FakeModelServer
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
 LISTS = ("reminders", "turns", "deliveries")
-STATUS = {"running", "pid", "since", "channels", "host", "queue", "jobs", "deliveries"}
+STATUS = {
+    *("running", "pid", "since", "channels", "host"),
+    *("queue", "jobs", "scheduler", "deliveries"),
+}
 REMINDER = {
     *("id", "chat_key", "state", "action", "text", "schedule", "timezone", "next_slot_at"),
     *("tier", "last_slot_at", "last_run_state", "last_delivery_state"),
@@ -41,6 +44,7 @@ def check_status_keys(status: Json) -> None:
     assert set(status["host"]) == {"kind", "model", "state", "sessions", "busy"}
     assert set(status["queue"]) == {"queued", "running"}
     assert set(status["jobs"]) == {"active", "paused", "failed", "overdue", "next_slot_at"}
+    assert set(status["scheduler"]) == {"last_look_at"}
     assert set(status["deliveries"]) == {"pending", "unknown", "failed"}
 
 
@@ -86,6 +90,7 @@ async def test_status_of_a_running_and_of_a_stopped_gateway(offline: World, api:
     }
     [job] = offline.rows("SELECT next_slot_at FROM jobs")
     counted = {"active": 1, "paused": 0, "failed": 0, "overdue": 0}
+    assert is_recent(running["scheduler"]["last_look_at"])
     assert running["jobs"] == counted | {"next_slot_at": job["next_slot_at"]}
     assert running["deliveries"] == {"pending": 0, "unknown": 0, "failed": 0}
     assert f"process {gateway.pid}" in (await offline.run("status")).output

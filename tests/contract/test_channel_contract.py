@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway.channels.base import ChannelState
+from gateway.channels.base import ChannelState, Target
+from gateway.domain.button import reminder_buttons
 from gateway.domain.chunking import RichText
 from gateway.domain.delivery import NotSent, NotSentReason, Sent
 from gateway.domain.message import NewMessage
@@ -94,6 +95,36 @@ async def test_what_is_sent_is_shown_in_order_under_ids_of_their_own(stage: Stag
     ids = {outcome.external_id for outcome in outcomes if isinstance(outcome, Sent)}
     assert len(ids) == 4
     assert stage.shown() == [f"text {number}" for number in range(4)]
+
+
+async def test_buttons_add_nothing_to_the_text(stage: Stage) -> None:
+    outcome = await stage.channel.send(stage.target, HELLO, buttons=reminder_buttons(12))
+
+    assert isinstance(outcome, Sent)
+    assert stage.shown() == ["hello"]
+
+
+async def test_the_new_text_of_an_edited_message_is_the_last_that_is_shown(stage: Stage) -> None:
+    before = await stage.channel.send(stage.target, HELLO, buttons=reminder_buttons(12))
+    assert isinstance(before, Sent)
+    place = Target(address=stage.target.address, edits=before.external_id)
+
+    for _ in range(2):
+        assert isinstance(await stage.channel.send(place, RichText.literal("hello: done")), Sent)
+
+    assert stage.shown()[-1] == "hello: done"
+
+
+@pytest.mark.parametrize("external_id", ["99999999", "of-another-channel:7"])
+async def test_a_text_for_a_message_that_is_not_there_is_shown_as_a_new_one(
+    stage: Stage, external_id: str
+) -> None:
+    assert isinstance(await stage.channel.send(stage.target, RichText.literal("before")), Sent)
+    place = Target(address=stage.target.address, edits=external_id)
+
+    assert isinstance(await stage.channel.send(place, HELLO), Sent)
+
+    assert stage.shown() == ["before", "hello"]
 
 
 async def test_d04_a_platform_that_is_away_has_been_sent_nothing(stage: Stage) -> None:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.fakes.bot_api_rules import RefusedError, bad_request, check_text
+from tests.fakes.bot_api_rules import RefusedError, bad_request, check_keyboard, check_text
 from tests.fakes.bot_api_updates import BOT_ID, BOT_USERNAME, Json, bot
 
 _MAX_BATCH = 100
 _MAX_COMMANDS = 100
+_CONTENT = ("text", "entities", "reply_markup")
 _CONFLICT = (
     "Conflict: terminated by other getUpdates request; "
     "make sure that only one bot instance is running"
@@ -68,6 +69,11 @@ class BotApiState:
 
     def delete_topic(self, chat_id: int, thread_id: int) -> None:
         self._deleted_topics.add((chat_id, thread_id))
+
+    def delete_message(self, message_id: int) -> None:
+        """Somebody takes a message of the bot's away."""
+        self.sent = [message for message in self.sent if message["message_id"] != message_id]
+        self.touch()
 
     def calls_of(self, method: str, *, chat_id: int | None = None) -> list[Call]:
         return [
@@ -187,18 +193,13 @@ class BotApiState:
 
     def _send_message(self, params: Json) -> Json:
         chat_id, thread_id = self._check_place(params)
-        text, entities = check_text(
-            str(params.get("text", "")), params.get("entities", ()), params.get("parse_mode")
-        )
         message: Json = {
             "message_id": next(self._message_ids),
             "date": int(time.time()),
             "chat": _chat(chat_id),
             "from": bot(BOT_ID, BOT_USERNAME),
-            "text": text,
+            **_content(params),
         }
-        if entities:
-            message["entities"] = entities
         if thread_id is not None:
             message |= {"message_thread_id": thread_id, "is_topic_message": True}
         self.sent.append(message)
@@ -206,31 +207,34 @@ class BotApiState:
         return message
 
     def _edit_message(self, params: Json) -> Json:
+        """The edited message takes the old one's place, and leaves the old one as it was."""
         chat_id, _ = self._check_place(params)
-        text, entities = check_text(
-            str(params.get("text", "")), params.get("entities", ()), params.get("parse_mode")
-        )
-        for message in self.sent:
-            if message["message_id"] == int(params["message_id"]):
-                break
-        else:
+        content = _content(params)
+        wanted = (chat_id, int(params["message_id"]))
+        places = [(message["chat"]["id"], message["message_id"]) for message in self.sent]
+        if wanted not in places:
             raise bad_request("message to edit not found")
-        if message["chat"]["id"] != chat_id:
-            raise bad_request("message to edit not found")
-        if message["text"] == text and message.get("entities", []) == entities:
+        place = places.index(wanted)
+        message = self.sent[place]
+        if content == {part: message[part] for part in _CONTENT if part in message}:
             raise bad_request(
                 "message is not modified: specified new message content and reply markup are "
                 "exactly the same as a current content and reply markup of the message"
             )
-        message |= {"text": text, "entities": entities, "edit_date": int(time.time())}
+        kept = {part: value for part, value in message.items() if part not in _CONTENT}
+        edited = {**kept, **content, "edit_date": int(time.time())}
+        self.sent[place] = edited
         self.touch()
-        return message
+        return edited
 
     def _answer_button(self, params: Json) -> bool:
-        if params.get("callback_query_id") not in self._buttons:
+        """Each press can be answered once."""
+        callback_id = params.get("callback_query_id")
+        if callback_id not in self._buttons:
             raise bad_request(
                 "query is too old and response timeout expired or query ID is invalid"
             )
+        self._buttons.remove(callback_id)
         return True
 
     def to_json(self) -> Json:
@@ -249,6 +253,20 @@ class BotApiState:
         self._buttons = set(saved["buttons"])
         self._update_ids = itertools.count(saved["next_update_id"])
         self._message_ids = itertools.count(saved["next_message_id"])
+
+
+def _content(params: Json) -> Json:
+    """What a message says, as the server keeps it."""
+    text, entities = check_text(
+        str(params.get("text", "")), params.get("entities", ()), params.get("parse_mode")
+    )
+    content: Json = {"text": text}
+    if entities:
+        content["entities"] = entities
+    keyboard = check_keyboard(params.get("reply_markup"))
+    if keyboard:
+        content["reply_markup"] = keyboard
+    return content
 
 
 def _chat(chat_id: int) -> Json:

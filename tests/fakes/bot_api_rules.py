@@ -1,4 +1,4 @@
-"""What the real Bot API server accepts as the text of a message, and how it refuses the rest."""
+"""What the real Bot API server accepts as a message, and how it refuses the rest."""
 
 import re
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 MAX_UNITS = 4096
 MAX_RAW_BYTES = 32_768
 MAX_ENTITIES = 100
+MAX_DATA_BYTES = 64
 
 _HTML_TAGS = frozenset(
     {"a", "b", "strong", "i", "em", "s", "strike", "del", "u", "ins", "span", "pre", "code"}
@@ -50,6 +51,27 @@ def check_text(
     if _units(trimmed) > MAX_UNITS:
         raise bad_request("message is too long")
     return trimmed, kept
+
+
+def check_keyboard(markup: Any) -> dict[str, Any] | None:
+    """Return the buttons under a message as the server keeps them, or raise RefusedError."""
+    if not markup:
+        return None
+    if not isinstance(markup, dict) or not isinstance(markup.get("inline_keyboard"), list):
+        raise bad_request("object expected as reply markup")
+    rows = [[_checked_button(button) for button in row] for row in markup["inline_keyboard"]]
+    return {"inline_keyboard": rows} if any(rows) else None
+
+
+def _checked_button(button: dict[str, Any]) -> dict[str, Any]:
+    wrong = "can't parse inline keyboard button: "
+    if not button.get("text"):
+        raise bad_request(wrong + 'Can\'t find field "text"')
+    if "callback_data" not in button:
+        raise bad_request(wrong + "Text buttons are unallowed in the inline keyboard")
+    if not 1 <= len(str(button["callback_data"]).encode()) <= MAX_DATA_BYTES:
+        raise bad_request("BUTTON_DATA_INVALID")
+    return button
 
 
 def _units(text: str) -> int:

@@ -12,6 +12,7 @@ BOT_USERNAME = "MyBot"
 TOKEN = f"{BOT_ID}:CANARY-token-of-the-tests-only"
 
 _message_ids = itertools.count(1000)
+_callback_ids = itertools.count(1)
 
 
 def person(user_id: int = 7, name: str = "Ann", **more: Any) -> Json:
@@ -108,8 +109,15 @@ def anonymous_admin(words: str, chat: Json) -> Json:
 
 
 def reply(words: str, to: Json, **parts: Any) -> Json:
-    """A text that answers the message `to`."""
-    return text(words, reply_to_message=to, **parts)
+    """A text that answers the message `to`, where that stands."""
+    topic = to["message_thread_id"] if to.get("is_topic_message") else None
+    place: Json = {"chat": to["chat"], "topic": topic, "sender": _writer(to["chat"])}
+    return text(words, reply_to_message=to, **(place | parts))
+
+
+def _writer(chat: Json) -> Json:
+    """Who writes or presses unless it is said: in a private chat, the person it is with."""
+    return person(chat["id"]) if chat["type"] == "private" else person()
 
 
 def _file(**more: Any) -> Json:
@@ -181,6 +189,33 @@ def button(
             "message": under or message(text="Reminder", sender=bot()),
         }
     }
+
+
+def buttons_of(message: Json) -> list[list[Json]]:
+    """The rows of buttons under a message that the bot sent."""
+    rows: list[list[Json]] = message.get("reply_markup", {}).get("inline_keyboard", [])
+    return rows
+
+
+def labels_of(message: Json) -> list[list[str]]:
+    return [[str(one["text"]) for one in row] for row in buttons_of(message)]
+
+
+def press(message: Json, label: str, *, sender: Json | None = None) -> Json:
+    """A press on a button of a message that the bot sent; raises LookupError without that button.
+
+    A message that was looked at before it was edited still has its old buttons, as on a second
+    device that has not heard of the edit.
+    """
+    found = [one for row in buttons_of(message) for one in row if one["text"] == label]
+    if not found:
+        raise LookupError(f"no button {label!r} in {labels_of(message)}")
+    return button(
+        found[0]["callback_data"],
+        callback_id=f"press-{next(_callback_ids)}",
+        sender=sender or _writer(message["chat"]),
+        under=message,
+    )
 
 
 def membership(status: str, *, chat: Json | None = None, before: str = "member") -> Json:

@@ -5,6 +5,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 
 from gateway.channels.base import ChannelHealth, ChannelState, HealthChanged, Receive, Target
+from gateway.domain.button import Button
 from gateway.domain.delivery import SendOutcome, Sent
 from gateway.domain.message import ChannelName
 from gateway.domain.richtext import RichText
@@ -19,6 +20,8 @@ class Shown:
     address: str
     text: str
     has_format: bool = False
+    buttons: tuple[Button, ...] = ()
+    edits: str | None = None
 
 
 class RecordingChannel:
@@ -77,16 +80,25 @@ class RecordingChannel:
         if error is not None:
             raise error
 
-    async def send(self, target: Target, body: RichText) -> SendOutcome:
+    async def send(
+        self, target: Target, body: RichText, *, buttons: tuple[Button, ...] = ()
+    ) -> SendOutcome:
         if self.is_closed:
             raise ChannelError("closed")
-        shown = Shown(target.address, body.text, has_format=bool(body.entities))
+        shown = Shown(
+            target.address,
+            body.text,
+            has_format=bool(body.entities),
+            buttons=buttons,
+            edits=target.edits,
+        )
         self.tried.append(shown)
         gate = self._gates.get(target.address)
         if gate is not None:
             await gate.wait()
         scripted = self._outcomes[target.address]
-        outcome = scripted.popleft() if scripted else Sent(external_id=f"x{len(self.tried)}")
+        external_id = target.edits or f"x{len(self.tried)}"
+        outcome = scripted.popleft() if scripted else Sent(external_id=external_id)
         if isinstance(outcome, Exception):
             raise outcome
         if isinstance(outcome, Sent):

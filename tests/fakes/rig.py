@@ -17,7 +17,7 @@ from gateway.domain.delivery import SendOutcome
 from gateway.domain.message import ChannelName, ChatKey, NewMessage
 from gateway.domain.richtext import RichText
 from gateway.engine.access import Access
-from gateway.engine.commands import Done
+from gateway.engine.answers import Done
 from gateway.engine.intake import Intake, IntakeRules
 from gateway.engine.lanes import Patience
 from gateway.engine.outbox import Outbox
@@ -30,6 +30,7 @@ from gateway.hosts.pool import HostPool, PoolLimits
 from gateway.store.chats import load_chat
 from gateway.store.database import Database
 from gateway.store.deliveries import Cut
+from gateway.store.firing import FireRules
 from tests.factories import BERLIN, SERVED, cut, make_message, states_of
 from tests.fakes.clock import ManualClock
 from tests.fakes.local_host import LocalHost
@@ -112,7 +113,10 @@ async def running_rig(
     access = Access(Allowlist(listed), pairing=rules.pairing)
     owner = OwnerNotices(store, clock, owner=rules.owner, cut=cut)
     await owner.load()
-    tools = ToolServer(store, [make_extension(store, access.admits_chat)], clock)
+    fire_rules = FireRules(
+        channels=rules.channels, cut=lambda chat: rules.cut, admits=access.admits_chat
+    )
+    tools = ToolServer(store, [make_extension(store, fire_rules)], clock)
     async with AsyncExitStack() as stops:
         # Not below pytest's folder: the path of a socket has to be short.
         short = stops.enter_context(tempfile.TemporaryDirectory(prefix="rig-"))
@@ -159,6 +163,7 @@ def _build(
         timezone=BERLIN,
         cuts=dict.fromkeys(ChannelName, rules.cut),
         admits=access.admits_chat,
+        silence=timedelta(minutes=30),
         patience=rules.patience,
     )
     router = Router(store, pool, tools, clock, (typing, owner), router_rules)
@@ -178,6 +183,7 @@ def _build(
         timezone=BERLIN,
         host="offline",
         max_age=timedelta(hours=24),
+        heartbeat=timedelta(minutes=30),
         cuts=dict.fromkeys(ChannelName, cut),
         follow=follow,
         say=say,

@@ -27,6 +27,10 @@ async def call(api: BotApi, method: str, **params: Any) -> dict[str, Any]:
         return answer
 
 
+def keys(*buttons: dict[str, str]) -> dict[str, Any]:
+    return {"inline_keyboard": [[button] for button in buttons]}
+
+
 async def ids(api: BotApi, **params: Any) -> list[int]:
     return [update["update_id"] for update in (await call(api, "getUpdates", **params))["result"]]
 
@@ -101,6 +105,91 @@ async def test_an_edit_needs_a_message_and_a_change(api: BotApi) -> None:
     assert "message is not modified" in unchanged["description"]
     assert changed["ok"]
     assert api.texts() == ["two"]
+
+
+async def test_an_edit_without_buttons_takes_them_away_and_is_a_change(api: BotApi) -> None:
+    keyboard = keys({"text": "Done", "callback_data": "done:1"})
+    sent = (await call(api, "sendMessage", chat_id=7, text="one", reply_markup=keyboard))["result"]
+    edit = {"chat_id": 7, "message_id": sent["message_id"], "text": "one"}
+
+    same = await call(api, "editMessageText", **edit, reply_markup=keyboard)
+    changed = await call(api, "editMessageText", **edit)
+    elsewhere = await call(api, "editMessageText", **{**edit, "chat_id": 8})
+
+    assert "message is not modified" in same["description"]
+    assert "reply_markup" not in changed["result"]
+    assert "message to edit not found" in elsewhere["description"]
+    assert updates.labels_of(sent) == [["Done"]]
+
+
+async def test_a_message_that_was_deleted_cannot_be_edited(api: BotApi) -> None:
+    sent = (await call(api, "sendMessage", chat_id=7, text="one"))["result"]["message_id"]
+    api.delete_message(sent)
+
+    missing = await call(api, "editMessageText", chat_id=7, message_id=sent, text="two")
+
+    assert "message to edit not found" in missing["description"]
+
+
+@pytest.mark.parametrize(
+    ("button", "description"),
+    [
+        ({"text": "Done", "callback_data": "ä" * 33}, "BUTTON_DATA_INVALID"),
+        ({"text": "Done", "callback_data": ""}, "BUTTON_DATA_INVALID"),
+        ({"text": "Done"}, "Text buttons are unallowed"),
+        ({"callback_data": "done:1"}, 'Can\'t find field "text"'),
+    ],
+)
+async def test_a_button_that_the_real_server_refuses_is_refused(
+    api: BotApi, button: dict[str, str], description: str
+) -> None:
+    answer = await call(api, "sendMessage", chat_id=7, text="one", reply_markup=keys(button))
+
+    assert answer["error_code"] == 400
+    assert description in answer["description"]
+    assert api.sent == []
+
+
+async def test_a_press_names_its_button_chat_and_message_and_is_answered_once(
+    api: BotApi,
+) -> None:
+    keyboard = keys({"text": "Done", "callback_data": "done:1"})
+    await call(api, "sendMessage", chat_id=8, text="one", reply_markup=keyboard)
+    api.push(updates.press(api.sent[0], "Done"))
+
+    (update,) = (await call(api, "getUpdates"))["result"]
+    query = update["callback_query"]
+    first = await call(api, "answerCallbackQuery", callback_query_id=query["id"])
+    second = await call(api, "answerCallbackQuery", callback_query_id=query["id"])
+
+    assert (query["data"], query["from"]["id"], query["message"]["chat"]["id"]) == ("done:1", 8, 8)
+    assert query["message"]["message_id"] == api.sent[0]["message_id"]
+    assert first["ok"]
+    assert "query is too old" in second["description"]
+
+
+async def test_an_edited_message_can_still_be_pressed_where_the_edit_has_not_been_seen(
+    api: BotApi,
+) -> None:
+    keyboard = keys({"text": "Done", "callback_data": "done:1"})
+    await call(api, "sendMessage", chat_id=8, text="one", reply_markup=keyboard)
+    seen = api.sent[0]
+    edit = {"chat_id": 8, "message_id": seen["message_id"], "text": "two"}
+    assert (await call(api, "editMessageText", **edit))["ok"]
+
+    with pytest.raises(LookupError):
+        updates.press(api.sent[0], "Done")
+
+    assert updates.press(seen, "Done")["callback_query"]["data"] == "done:1"
+
+
+async def test_a_reply_stands_where_the_message_stands_that_it_answers(api: BotApi) -> None:
+    await call(api, "sendMessage", chat_id=-100200, message_thread_id=43, text="one")
+
+    reply = updates.reply("thanks", api.sent[0])["message"]
+
+    assert (reply["chat"]["id"], reply["message_thread_id"]) == (-100200, 43)
+    assert reply["reply_to_message"]["message_id"] == api.sent[0]["message_id"]
 
 
 async def test_a_held_answer_comes_when_it_is_released(api: BotApi) -> None:

@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import Connection, update
 
 from gateway.domain.message import ChatKey
+from gateway.domain.turn import Trigger
 from gateway.errors import (
     CorruptDatabaseError,
     GatewayError,
@@ -226,10 +227,11 @@ async def test_a_broken_constraint_takes_back_only_its_own_transition(store: Dat
 
 async def test_two_claims_in_one_commit_run_one_turn(store: Database) -> None:
     await queued_turn(store)
+    message = Trigger.MESSAGE
     claims = await all_at_once(
         store,
-        lambda tx: claim_turn(tx, CHAT, owner="a", admits=Door().admits, now=NOW),
-        lambda tx: claim_turn(tx, CHAT, owner="b", admits=Door().admits, now=NOW),
+        lambda tx: claim_turn(tx, CHAT, trigger=message, owner="a", admits=Door().admits, now=NOW),
+        lambda tx: claim_turn(tx, CHAT, trigger=message, owner="b", admits=Door().admits, now=NOW),
     )
     assert [claim is not None for claim in claims] == [True, False]
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -23,8 +23,21 @@ from gateway.engine.owner import Episode
 from gateway.errors import CorruptDatabaseError, StoreBusyError, StoreError
 from gateway.store.chats import admit_pairing, find_pairing, load_chat
 from gateway.store.database import Database
-from gateway.store.schema import chats, deliveries, messages, pairings, turns
-from tests.factories import CHAT, OTHER_CHAT, make_edit, make_message, rows_of, states_of
+from gateway.store.schema import chats, deliveries, jobs, messages, pairings, turns
+from tests.factories import (
+    CHAT,
+    OTHER_CHAT,
+    active_job,
+    fire,
+    later,
+    make_edit,
+    make_message,
+    moment_of,
+    queued_heartbeat,
+    row_of,
+    rows_of,
+    states_of,
+)
 from tests.fakes.clock import ManualClock
 from tests.fakes.local_host import LocalHost, Pause, hang, said
 from tests.fakes.rig import Rig, RigRules, running_rig
@@ -480,14 +493,6 @@ async def test_a_text_without_anything_to_see_is_not_met_with_silence(
         await rig.until_sent(texts.ONLY_TEXT)
 
 
-async def test_a_button_that_is_not_known_says_so(
-    store: Database, clock: ManualClock, tmp_path: Path
-) -> None:
-    async with running_rig(store, clock, tmp_path) as rig:
-        await rig.receive(replace(make_message("done:1"), kind=MessageKind.BUTTON))
-        await rig.until_sent(texts.STALE_BUTTON)
-
-
 # ---- messages that waited too long -----------------------------------------------------------
 
 
@@ -663,6 +668,63 @@ async def test_a_person_who_writes_a_lot_is_answered(
     assert not rig.owner.is_open(Episode.LOOP)
 
 
+# ---- a person is there ---------------------------------------------------------------------
+
+
+async def check_in_at(store: Database) -> datetime | None:
+    """When the chat would be checked in on."""
+    return moment_of((await rows_of(store, chats))[0].next_heartbeat_at)
+
+
+@pytest.mark.parametrize("text", ["hello", "/help", ""])
+async def test_whatever_a_person_sends_puts_off_the_check_in(
+    text: str, store: Database, clock: ManualClock, tmp_path: Path
+) -> None:
+    async with running_rig(store, clock, tmp_path) as rig:
+        for _ in range(2):
+            rig.advance(60)
+            await rig.receive(text)
+            assert await check_in_at(store) == clock.now() + timedelta(minutes=30)
+        rig.advance(60)
+        await rig.receive(replace(make_message("done:1"), kind=MessageKind.BUTTON))
+        assert await check_in_at(store) == clock.now() + timedelta(minutes=30)
+
+
+async def test_an_old_message_and_group_talk_and_a_repeat_put_off_no_check_in(
+    store: Database, clock: ManualClock, tmp_path: Path
+) -> None:
+    old = replace(make_message("a"), sent_at=clock.now() - timedelta(hours=30))
+    async with running_rig(store, clock, tmp_path, rules=in_group("42")) as rig:
+        await rig.receive(group_message())
+        assert await check_in_at(store) is None
+    async with running_rig(store, clock, tmp_path / "private") as rig:
+        message = make_message()
+        await rig.receive(message)
+        rig.advance(60)
+        await rig.receive(message)
+        await rig.receive(old)
+
+    private = (await rows_of(store, chats, chats.c.chat_key == str(CHAT)))[0]
+    assert moment_of(private.next_heartbeat_at) == later(30 * 60)
+
+
+@pytest.mark.parametrize("text", ["hello", "/help"])
+async def test_a_person_who_writes_ends_a_check_in_that_is_running(
+    text: str, store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    host.steps.append(hang)
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        beat = await queued_heartbeat(store)
+        await eventually(lambda: len(host.prompts) == 1)
+        await rig.receive(text)
+        await eventually(lambda: len(rig.channel.texts()) == 1)
+        row = await row_of(store, turns, beat)
+        await rig.until(turns, ["cancelled"], turns.c.id == beat)
+
+    assert (row.state, row.reason) == ("cancelled", "person_wrote")
+    assert rig.channel.texts() == ["echo: hello" if text == "hello" else texts.HELP]
+
+
 # ---- moves and reachability ------------------------------------------------------------------
 
 
@@ -693,6 +755,30 @@ async def test_a_chat_that_lets_us_in_again_gets_what_waited(
         await rig.until(deliveries, ["pending"])
         await rig.intake.receive(Reachability(chat=CHAT, is_reachable=True))
         await rig.until_sent("echo: hello")
+
+
+async def test_what_a_chat_missed_while_it_had_blocked_us_comes_in_one_message(
+    store: Database, clock: ManualClock, tmp_path: Path, host: LocalHost
+) -> None:
+    for text, minutes in (("tea", 1), ("bread", 10), ("call mum", 60)):
+        await active_job(store, text, at=later(60 * minutes))
+    async with running_rig(store, clock, tmp_path, host=host) as rig:
+        rig.channel.answer_next(NotSent(reason=NotSentReason.CHAT_UNREACHABLE))
+        for minutes in (1, 10, 60):
+            clock.set(later(60 * minutes))
+            await fire(store, clock.now())
+            await eventually(lambda: len(rig.channel.tried) == 1)
+        rig.advance(600)
+        await rig.receive(replace(make_message("/help"), sent_at=clock.now()))
+        await rig.until_sent(
+            "• (was due Mon 2 Mar 10:01) tea\n"
+            "• (was due Mon 2 Mar 10:10) bread\n"
+            "• (was due Mon 2 Mar 11:00) call mum",
+            texts.HELP,
+        )
+
+    assert host.prompts == []
+    assert await states_of(store, jobs) == ["done"] * 3
 
 
 async def test_the_reachability_of_an_unknown_chat_is_ignored(

@@ -1,8 +1,15 @@
 """What scripts read as JSON: exactly these keys, newest first."""
 
+import json
+from dataclasses import replace
+from datetime import time, timedelta
+
+import pytest
+
 from gateway.domain.delivery import DeliveryKind, Rejected, Sent, Unknown
-from gateway.domain.schedule import to_millis
+from gateway.domain.schedule import Daily, Every, Schedule, Weekly, parse_cron, to_millis
 from gateway.store.database import Database, Transaction
+from gateway.store.ending import fail_turn
 from gateway.store.jobs import cancel_job
 from gateway.store.listings import (
     Counts,
@@ -15,7 +22,6 @@ from gateway.store.listings import (
 )
 from gateway.store.schema import jobs
 from gateway.store.sending import finish_send
-from gateway.store.turns import fail_turn
 from tests.factories import (
     CHAT,
     HOST_FAILED,
@@ -24,8 +30,10 @@ from tests.factories import (
     OTHER_CHAT,
     active_job,
     answered_turn,
+    created_job,
     fired_job,
     later,
+    new_job,
     next_send,
     queued_turn,
     running_turn,
@@ -95,6 +103,50 @@ async def test_reminders_of_all_states_newest_first_and_no_more_than_asked(
         (numbers[1], "active"),
     ]
     assert records[1]["schedule"] is None
+
+
+SERIES: list[tuple[Schedule, dict[str, object]]] = [
+    (
+        Every(period=timedelta(hours=2), anchor=NOW, max_runs=3),
+        {"kind": "every", "seconds": 7200, "anchor": to_millis(NOW), "max_runs": 3},
+    ),
+    (
+        Daily(time=time(8), until=later(10**6)),
+        {"kind": "daily", "time": "08:00", "until": to_millis(later(10**6))},
+    ),
+    (
+        Weekly(days=frozenset({0, 4}), time=time(9, 30)),
+        {"kind": "weekly", "days": ["mon", "fri"], "time": "09:30"},
+    ),
+    (parse_cron("0 9 * * MON"), {"kind": "cron", "expression": "0 9 * * mon"}),
+]
+
+
+@pytest.mark.parametrize(("schedule", "stored"), SERIES)
+async def test_the_schedule_of_a_series_as_scripts_read_it(
+    store: Database, schedule: Schedule, stored: dict[str, object]
+) -> None:
+    await created_job(store, replace(new_job(), schedule=schedule))
+    (record,) = await store.read(reminder_records, limit=50)
+    assert record["schedule"] == stored
+
+
+@pytest.mark.parametrize(
+    "stored", ["", "[]", "[" * 100_000, '{"kind":"at","at":1e999}', '{"kind":"at"}', b"\xff\x00"]
+)
+async def test_r26_a_damaged_reminder_is_shown_without_its_schedule(
+    store: Database, stored: str | bytes
+) -> None:
+    await active_job(store, "tea")
+
+    def damage(tx: Transaction) -> None:
+        update = "UPDATE jobs SET schedule = ?, text = ?"
+        tx.connection.exec_driver_sql(update, (stored, b"\xff"))
+
+    await store.write(damage)
+    (record,) = await store.read(reminder_records, limit=50)
+    assert (record["schedule"], record["text"]) == (None, "")
+    assert json.dumps(record, allow_nan=False)
 
 
 async def test_turns_as_scripts_read_them(store: Database) -> None:

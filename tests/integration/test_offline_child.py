@@ -54,6 +54,18 @@ async def test_a_reminder_goes_through_the_tool_and_is_told_as_confirmed(tmp_pat
     assert "tool_execution_end" in run.types
 
 
+async def test_r33_the_reminder_that_was_sent_is_what_is_put_off(tmp_path: Path) -> None:
+    recent = [{"text": "call mum", "job_ids": [7]}]
+    async with (
+        FakeToolServer(tmp_path / "tools.sock") as tools,
+        child(tmp_path, tools.path) as wire,
+    ):
+        await wire.run("…", context=context("snooze that 10 min") | {"recent": recent})
+    ((name, arguments),) = tools.calls
+    assert name == "schedule"
+    assert (arguments["action"], arguments["id"]) == ("snooze", 7)
+
+
 async def test_without_the_tool_server_it_says_so(tmp_path: Path) -> None:
     async with child(tmp_path, tmp_path / "none") as wire:
         run = await wire.run("…", context=context("remind me tomorrow at 9 to call mum"))

@@ -37,7 +37,8 @@ from gateway.store.chats import ensure_chat
 from gateway.store.database import Database, Transaction
 from gateway.store.deliveries import NewDelivery, store_delivery
 from gateway.store.schema import chats, chunks, deliveries, jobs, runs
-from gateway.store.sending import SendRules, ToSend, Wait, begin_send
+from gateway.store.sending import SendRules, Wait, begin_send
+from gateway.store.wire import ToSend
 from tests.factories import (
     CHAT,
     NOW,
@@ -323,6 +324,27 @@ async def test_a_channel_that_does_not_return_is_not_waited_for_for_ever(
 
     assert len(rig.channel.tried) == 2
     assert (await the_delivery(store)).reason == "no answer"
+
+
+async def test_the_channel_is_told_what_to_replace_and_which_buttons_to_show(
+    store: Database, clock: ManualClock, tmp_path: Path
+) -> None:
+    def store_edit(tx: Transaction) -> None:
+        body = RichText(text="more")
+        kind = DeliveryKind.COMMAND
+        edit = NewDelivery(chat=CHAT, kind=kind, text="more", chunks=(body,), edits="x1")
+        store_delivery(tx, edit, now=NOW)
+
+    async with running_rig(store, clock, tmp_path) as rig:
+        clock.set(later(60))
+        await fired_job(store, "call mum")
+        await rig.until_sent("call mum")
+        rig.channel.answer_next(NO_ANSWER)
+        await store.write(store_edit)
+        await rig.until_sent("call mum", "more")
+
+    shown = [(one.text, one.edits, len(one.buttons)) for one in rig.channel.tried]
+    assert shown == [("call mum", None, 4), ("more", "x1", 0), ("more", "x1", 0)]
 
 
 # ---- several chunks, several chats -----------------------------------------------------------

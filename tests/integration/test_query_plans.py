@@ -2,27 +2,51 @@
 
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
-from datetime import timedelta
+from dataclasses import replace
+from datetime import time, timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection, UniqueConstraint, event
 from sqlalchemy.engine import Engine
 
-from gateway.domain.delivery import ChunkState, DeliveryKind, DeliveryState, Rejected, Sent
-from gateway.domain.job import JobState
+from gateway.domain.delivery import (
+    ChunkState,
+    DeliveryId,
+    DeliveryKind,
+    DeliveryState,
+    Rejected,
+    Sent,
+)
+from gateway.domain.heartbeat import HeartbeatRules
+from gateway.domain.job import JobState, Tier
+from gateway.domain.schedule import Daily
 from gateway.domain.tool import ToolResult
 from gateway.domain.turn import RunState, Trigger, TurnState
 from gateway.store.database import Database, Transaction
 from gateway.store.deliveries import release_channel
-from gateway.store.jobs import cancel_job, earliest_slot
+from gateway.store.ending import answer_turn, recover_turns
+from gateway.store.fallback import earliest_fallback, fall_back_overdue
+from gateway.store.firing import earliest_slot, fire_late_prompts
+from gateway.store.heartbeats import earliest_heartbeat, note_activity, queue_heartbeats
+from gateway.store.history import delivery_of, fired_by, job_history, last_fired
+from gateway.store.job_changes import (
+    JobChange,
+    allow_job,
+    pause_job,
+    resume_job,
+    snooze,
+    update_job,
+)
+from gateway.store.jobs import Created, cancel_job, list_jobs
 from gateway.store.listings import is_chat_settled, load_counts
 from gateway.store.messages import admit_message, edit_message, is_held
+from gateway.store.missed import realign
 from gateway.store.notices import note_too_old, was_answered_lately
 from gateway.store.schema import chunks, deliveries, jobs, messages, metadata, runs, turns
 from gateway.store.sending import finish_send, open_delivery_chats, recover_sends
-from gateway.store.stopping import stop_chat
-from gateway.store.turns import answer_turn, next_turn, queued_chats, recover_turns
+from gateway.store.stopping import cancel_heartbeat, stop_chat
+from gateway.store.turns import next_turn, queued_chats
 from gateway.store.upkeep import purge
 from tests.factories import (
     CHAT,
@@ -31,11 +55,14 @@ from tests.factories import (
     SERVED,
     SUCCEEDED,
     active_job,
+    created_job,
     cut,
     fire,
+    fire_rules,
     later,
     make_edit,
     make_message,
+    new_job,
     next_send,
     queued_turn,
     running_turn,
@@ -46,6 +73,9 @@ from tests.factories import (
 
 HISTORY = ("messages", "turns", "runs", "jobs", "deliveries", "chunks", "events", "tool_calls")
 PAST = 3000
+HEARTBEATS = HeartbeatRules(
+    interval=timedelta(hours=1), quiet_hours=(time(1), time(2)), daily_cap=3, timezone="UTC"
+)
 
 
 class Watch:
@@ -91,7 +121,9 @@ def write_history(tx: Transaction) -> None:
                 "text": "x",
                 "schedule": "{}",
                 "timezone": "UTC",
+                "missed": "skip",
                 "tier": "read_only",
+                "asked_tier": "read_only",
                 "created_at": at,
                 "ended_at": at,
             }
@@ -166,6 +198,28 @@ def write_history(tx: Transaction) -> None:
     )
 
 
+async def change_jobs(store: Database) -> None:
+    """Every change of a job, and every look at what became of it."""
+    daily = replace(new_job("pills"), schedule=Daily(time=time(9)), asked_tier=Tier.MUTATE)
+    created = await created_job(store, daily, now=later(60))
+    assert isinstance(created, Created)
+    job = created.job.id
+    change = JobChange(schedule=daily.schedule, next_slot_at=later(9999))
+    await store.write(update_job, CHAT, job, change, now=later(60))
+    await store.write(allow_job, CHAT, job, now=later(60))
+    await store.write(pause_job, CHAT, job, now=later(60))
+    await store.write(update_job, CHAT, job, change, now=later(60))
+    await store.write(resume_job, CHAT, job, now=later(60))
+    await store.read(list_jobs, CHAT)
+    fired = await store.read(last_fired, CHAT, 1 + PAST)
+    assert fired is not None
+    for seconds in (600, 900):
+        await store.write(snooze, fired, later(seconds), now=later(60))
+    await store.read(job_history, CHAT, 1 + PAST, limit=10)
+    await store.read(delivery_of, CHAT, "1")
+    await store.read(fired_by, CHAT, DeliveryId(1))
+
+
 async def live_a_day(store: Database) -> None:
     """Every transition and every look that a running gateway makes again and again."""
     rules = send_rules()
@@ -183,8 +237,16 @@ async def live_a_day(store: Database) -> None:
     await store.read(is_held, CHAT, now=NOW)
     await store.write(edit_message, make_edit("edited", message))
     jobs_made = [await active_job(store, text, at=later(60)) for text in ("tea", "bread")]
-    await store.read(earliest_slot, SERVED)
+    await store.read(earliest_slot, SERVED, after=NOW)
+    await store.write(realign, SERVED, now=NOW)
+    await store.write(fire_late_prompts, fire_rules(), most=3, now=NOW)
+    await store.write(fall_back_overdue, SERVED, lambda chat: cut, now=NOW)
+    await store.read(earliest_fallback, SERVED)
+    await store.write(note_activity, CHAT, interval=timedelta(0), now=NOW)
+    await store.write(queue_heartbeats, SERVED, fire_rules().admits, HEARTBEATS, now=NOW)
+    await store.read(earliest_heartbeat, SERVED, after=NOW)
     await fire(store, later(60))
+    await change_jobs(store)
     await store.write(cancel_job, CHAT, jobs_made[0].id, now=later(61))
     step = await next_send(store, now=later(61))
     await store.write(recover_sends, SERVED, rules, now=later(61))
@@ -201,6 +263,7 @@ async def live_a_day(store: Database) -> None:
     await store.read(queued_chats, SERVED)
     await store.read(is_chat_settled, CHAT)
     await store.read(load_counts, now=NOW)
+    await store.write(cancel_heartbeat, CHAT, now=later(62))
     await store.write(stop_chat, CHAT, now=later(62))
     await store.write(purge, before=NOW)
 
@@ -254,9 +317,13 @@ async def test_no_statement_reads_the_history(store: Database, watch: Watch) -> 
     [
         ("SELECT jobs.id, jobs.chat_key, .* FROM jobs JOIN chats .*next_slot_at <=", "ix_jobs_due"),
         ("SELECT jobs.next_slot_at .*JOIN chats .*LIMIT", "ix_jobs_due"),
-        (r'SELECT turns.id, turns."trigger", turns.text .*LIMIT', "ix_turns_open"),
+        (r'SELECT chats.chat_key, .*turns."trigger", turns.text, .*LIMIT', "ix_turns_open"),
+        (r"SELECT turns.id, turns.state .*trigger. = ", "ix_turns_open"),
+        (r"SELECT turns.id, turns.chat_key .*created_at <= ", "ix_turns_open"),
+        (r"SELECT min\(turns.created_at\)", "ix_turns_open"),
+        ("SELECT chats.chat_key, .*next_heartbeat_at <= ", "ix_chats_heartbeat"),
+        ("SELECT chats.next_heartbeat_at .*LIMIT", "ix_chats_heartbeat"),
         (r"SELECT turns.id, turns.not_before .*NOT \(EXISTS", "ix_turns_open"),
-        (r"SELECT chats.chat_key, .*min\(coalesce\(turns.not_before", "ix_turns_open"),
         (r"SELECT chats.seen_delivery_id, .*min\(deliveries.id\)", "ix_deliveries_open"),
         (r"SELECT chunks.id, .*anon_1", "ix_deliveries_open"),
         (r"SELECT deliveries.id .*kind = .*NOT \(EXISTS", "ix_deliveries_open"),
@@ -265,6 +332,11 @@ async def test_no_statement_reads_the_history(store: Database, watch: Watch) -> 
         ("SELECT .*FROM messages .*turn_id = ", "ix_messages_turn"),
         ("SELECT .* AS run_id FROM turns .*'running'", "ux_turns_running"),
         ("SELECT .*chats.address FROM chunks", "ix_chunks_unsure"),
+        ("SELECT chunks.delivery_id .*external_id = ", "ix_chunks_external"),
+        ("SELECT jobs.id, .*snoozed_from = ", "ix_jobs_snoozed"),
+        (r"SELECT jobs.id, .* turns.slot_at .*turns.job_id = \?", "ix_turns_job"),
+        (r"SELECT jobs.id, .* turns.slot_at .*turns.delivery_id = \?", "ix_turns_delivery"),
+        (r"SELECT turns.slot_at, turns.state, .*turns.job_id = ", "ix_turns_job"),
     ],
 )
 async def test_what_runs_most_is_served_by_its_own_index(

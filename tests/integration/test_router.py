@@ -14,17 +14,18 @@ from gateway.domain.delivery import DeliveryKind
 from gateway.domain.message import ChatKey
 from gateway.domain.richtext import RichText
 from gateway.domain.turn import GIVEN_BACK, RunId, RunState, TurnState
-from gateway.engine import router as router_module
 from gateway.engine import texts
 from gateway.engine.owner import Episode
+from gateway.engine.prompts import build_prompt
 from gateway.errors import HostNotReadyError, StoreError
 from gateway.hosts.base import Failed, FailureKind, Prompt
 from gateway.log_context import bound_ids
 from gateway.store.database import Database
+from gateway.store.ending import Notice, answer_turn, recover_turns
 from gateway.store.opening import Layout
 from gateway.store.schema import deliveries, runs, turns
 from gateway.store.stopping import stop_chat
-from gateway.store.turns import Claim, Notice, recover_turns
+from gateway.store.turns import Claim
 from tests.factories import (
     CHAT,
     NOTICE,
@@ -555,9 +556,10 @@ async def test_what_nobody_foresaw_fails_the_turn_and_the_chat_goes_on(
                 host.steps.append(explode)
             case "tools":
                 monkeypatch.setattr(rig.tools, "running", Broken(rig.tools.running))
-            case "build_prompt" | "answer_turn":
-                name = f"gateway.engine.router.{step}"
-                monkeypatch.setattr(name, Broken(getattr(router_module, step)))
+            case "build_prompt":
+                monkeypatch.setattr("gateway.engine.router.build_prompt", Broken(build_prompt))
+            case "answer_turn":
+                monkeypatch.setattr("gateway.engine.run_ends.answer_turn", Broken(answer_turn))
         await rig.receive("hello")
         await rig.until(turns, ["failed"])
         await rig.receive("next")

@@ -7,14 +7,15 @@ from typing import Any
 import psutil
 import pytest
 
+from gateway.domain.schedule import to_millis
 from gateway.domain.turn import RunState, TurnState
 from gateway.engine import texts
 from gateway.hosts.base import Deadlines, FailureKind, HostKind
 from gateway.hosts.ledger import ProcessLedger
 from gateway.hosts.pi import RpcHost
 from gateway.store.database import Database
-from gateway.store.schema import deliveries, runs, turns
-from tests.factories import CHAT, rows_of, states_of
+from gateway.store.schema import deliveries, jobs, runs, turns
+from tests.factories import CHAT, queued_job_turn, rows_of, states_of
 from tests.fakes.clock import ManualClock
 from tests.fakes.fake_host import fake_launch
 from tests.fakes.rig import running_rig
@@ -244,3 +245,37 @@ async def test_a_failed_run_tells_what_its_tools_had_done(
         await rig.until(turns, ["failed"])
         (run,) = await rows_of(store, runs)
         await rig.until_sent(f"{texts.failure_text(FailureKind.DIED, run.id)}\n\n{LINE}")
+
+
+# ---- turns that nobody wrote -----------------------------------------------------------------
+
+
+async def test_r23_a_due_reminder_sets_no_further_ones(
+    store: Database, clock: ManualClock, tmp_path: Path
+) -> None:
+    again = call(action="create", text="take a bath", **{"in": "1 minute"})
+    steps = [again, {"do": "say", "text": "Time for your bath."}]
+    script: dict[str, object] = {"rules": [{"match": "Automatic turn", "steps": steps}]}
+    async with running_rig(store, clock, tmp_path, host=process_host(tmp_path, script)) as rig:
+        await queued_job_turn(store, "take a bath")
+        await rig.until_sent("Time for your bath.\n\nNo reminder was set.")
+        await rig.until(jobs, ["done"])
+        await eventually(lambda: rig.pool.stats().live == 0)
+
+    assert len(recorded(tmp_path, "call")) == 1
+
+
+async def test_m03_a_host_that_dies_over_a_reminder_costs_only_its_own_words(
+    store: Database, clock: ManualClock, tmp_path: Path
+) -> None:
+    steps = [{"do": "delta", "text": "Well, "}, {"do": "kill"}]
+    script: dict[str, object] = {"rules": [{"match": "Automatic turn", "steps": steps}]}
+    async with running_rig(store, clock, tmp_path, host=process_host(tmp_path, script)) as rig:
+        await queued_job_turn(store, "take a bath")
+        for wait in (30, 60):
+            await rig.until(turns, ["queued"], turns.c.not_before > to_millis(clock.now()))
+            rig.advance(wait)
+        await rig.until_sent("take a bath")
+
+    assert [run.reason for run in await rows_of(store, runs)] == [FailureKind.DIED] * 3
+    assert len(recorded(tmp_path, "start")) == 3

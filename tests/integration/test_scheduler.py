@@ -5,30 +5,39 @@ import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, time, timedelta
 from typing import Any, TypeVar
 
 import pytest
 
-from gateway.domain.job import JobState
+from gateway.domain.heartbeat import HeartbeatRules
+from gateway.domain.job import JobAction, JobState
 from gateway.domain.message import ChatKey
+from gateway.domain.schedule import Daily, Every
+from gateway.domain.turn import Trigger
 from gateway.engine.alarm import AlarmClock
 from gateway.engine.scheduler import SWEEP, Scheduler
 from gateway.errors import StoreError
 from gateway.store.chats import ensure_chat
 from gateway.store.database import Database, Transaction
+from gateway.store.heartbeats import note_activity, queue_heartbeats
 from gateway.store.jobs import Created, create_job
 from gateway.store.opening import Layout
 from gateway.store.schema import deliveries, jobs, turns
 from tests.factories import (
+    BERLIN,
     CHAT,
     NOW,
     OTHER_CHAT,
     Door,
     active_job,
+    created_job,
     fire_rules,
     later,
+    moment_of,
     new_job,
+    queued_job_turn,
     rows_of,
     states_of,
 )
@@ -36,6 +45,10 @@ from tests.fakes.clock import ManualClock
 from tests.fakes.sessions import eventually
 
 T = TypeVar("T")
+
+HEARTBEATS = HeartbeatRules(
+    interval=timedelta(minutes=30), quiet_hours=(time(22), time(8)), daily_cap=3, timezone=BERLIN
+)
 
 
 class Alarm:
@@ -57,8 +70,17 @@ def make_scheduler(
     *,
     sweep: timedelta = SWEEP,
     door: Door | None = None,
+    heartbeat: HeartbeatRules | None = None,
 ) -> Scheduler:
-    return Scheduler(store, fire_rules(door), clock, alarm, sweep=sweep)
+    rules = replace(fire_rules(door), heartbeat=heartbeat)
+    return Scheduler(store, rules, clock, alarm, sweep=sweep)
+
+
+async def late_prompt(store: Database, number: int) -> None:
+    """A task for a model that is due in a minute."""
+    chat = ChatKey(CHAT.channel, str(1000 + number))
+    new = replace(new_job(f"n{number}", chat=chat), action=JobAction.PROMPT)
+    await created_job(store, new)
 
 
 @asynccontextmanager
@@ -181,6 +203,98 @@ async def test_a_chat_that_was_put_out_is_not_reminded(
     assert await states_of(store, deliveries) == ["suppressed"]
 
 
+async def test_at_most_five_late_turns_for_a_model_begin_at_the_start_and_three_a_sweep(
+    store: Database, clock: ManualClock, alarm: Alarm
+) -> None:
+    for number in range(10):
+        await late_prompt(store, number)
+    await active_job(store, "text", at=later(9000))
+    clock.set(later(7200))
+    scheduler = make_scheduler(store, clock, alarm, sweep=timedelta(seconds=3600))
+    assert [await scheduler.tick() for _ in range(3)] == [5, 0, 0]
+    assert alarm.moments == [later(7200 + 300)] * 3
+
+    scheduler = make_scheduler(store, clock, alarm, sweep=timedelta(0))
+    assert [await scheduler.tick() for _ in range(2)] == [5, 0]
+
+
+async def test_each_sweep_takes_three_more(
+    store: Database, clock: ManualClock, alarm: Alarm
+) -> None:
+    for number in range(9):
+        await late_prompt(store, number)
+    clock.set(later(7200))
+    scheduler = make_scheduler(store, clock, alarm, sweep=timedelta(0))
+    assert [await scheduler.tick() for _ in range(4)] == [5, 3, 1, 0]
+
+
+async def test_what_no_model_answered_in_five_minutes_is_sent_as_it_is_stored(
+    store: Database, clock: ManualClock, alarm: Alarm
+) -> None:
+    await queued_job_turn(store, "water the plants", now=later(60))
+    scheduler = make_scheduler(store, clock, alarm)
+    clock.set(later(61))
+    await scheduler.tick()
+    assert alarm.moments == [later(360)]
+    clock.set(later(360))
+    await scheduler.tick()
+
+    assert await states_of(store, turns) == ["failed"]
+    assert "water the plants" in (await texts_of(store))[0]
+    assert alarm.moments == [later(360), None]
+
+
+async def test_a_silent_chat_is_checked_on_where_that_is_wanted(
+    store: Database, clock: ManualClock, alarm: Alarm
+) -> None:
+    await active_job(store, at=later(9000))
+    await store.write(note_activity, CHAT, interval=timedelta(minutes=30), now=NOW)
+    await make_scheduler(store, clock, alarm).tick()
+    await make_scheduler(store, clock, alarm, heartbeat=HEARTBEATS).tick()
+    assert alarm.moments == [later(9000), later(1800)]
+
+    clock.set(later(1800))
+    await make_scheduler(store, clock, alarm).tick()
+    assert await rows_of(store, turns) == []
+    await make_scheduler(store, clock, alarm, heartbeat=HEARTBEATS).tick()
+    await make_scheduler(store, clock, alarm, heartbeat=HEARTBEATS).tick()
+
+    (row,) = await rows_of(store, turns)
+    assert row.trigger == Trigger.HEARTBEAT
+    assert alarm.moments[-1] == later(9000)
+
+
+async def test_it_knows_when_the_last_look_was_completed(
+    store: Database, clock: ManualClock, alarm: Alarm
+) -> None:
+    scheduler = make_scheduler(store, clock, alarm)
+    assert scheduler.last_look_at is None
+    clock.set(later(60))
+    await scheduler.tick()
+    assert scheduler.last_look_at == later(60)
+
+
+async def test_r15_500_reminders_a_minute_apart_all_fire_without_traffic(
+    store: Database, clock: ManualClock, alarm: Alarm
+) -> None:
+    def fill(tx: Transaction) -> None:
+        for number in range(500):
+            chat = ChatKey(CHAT.channel, str(1000 + number))
+            ensure_chat(tx, chat, is_group=False, now=NOW)
+            at = later(60 * (number + 1))
+            create_job(tx, new_job(f"n{number}", chat=chat, at=at), now=NOW)
+
+    await store.write(fill)
+    scheduler = make_scheduler(store, clock, alarm)
+    await scheduler.tick()
+    for _ in range(500):
+        moment = alarm.moments[-1]
+        assert moment is not None
+        clock.set(moment)
+        assert await scheduler.tick() == 1
+    assert alarm.moments[-1] is None
+
+
 # ---- what makes it look ----------------------------------------------------------------------
 
 
@@ -230,6 +344,47 @@ async def test_s16_a_clock_that_jumps_there_and_back_makes_nothing_late_or_doubl
     assert len(jumps) >= 3
 
 
+async def test_a_clock_set_back_a_day_leaves_no_day_out_and_repeats_none(
+    store: Database, clock: ManualClock, alarm: Alarm
+) -> None:
+    daily = replace(new_job("tea"), schedule=Daily(time=time(12)), next_slot_at=later(7200))
+    await created_job(store, daily)
+    scheduler = make_scheduler(store, clock, alarm)
+    await scheduler.tick()
+    day = 86400
+    # Three days ahead, back again, and then on as if nothing had been.
+    for at in (7200, 3 * day + 7200, 7300):
+        clock.set(later(at))
+        await scheduler.tick()
+    assert alarm.moments[-1] == later(day + 7200)
+    for days in (1, 2, 3, 4):
+        clock.set(later(days * day + 7200))
+        await scheduler.tick()
+
+    given = await rows_of(store, turns, turns.c.state == "answered")
+    slots = [moment_of(row.slot_at) for row in given]
+    assert sorted(slot for slot in slots if slot) == [later(days * day + 7200) for days in range(5)]
+
+
+@pytest.mark.parametrize("hours", [1, 24])
+async def test_a_clock_that_jumps_back_over_a_series_repeats_none_of_it(
+    store: Database, clock: ManualClock, alarm: Alarm, hours: int
+) -> None:
+    hourly = Every(period=timedelta(hours=1), anchor=NOW)
+    await created_job(store, replace(new_job(), schedule=hourly, next_slot_at=later(3600)))
+    scheduler = make_scheduler(store, clock, alarm)
+    for hour in range(1, 31):
+        clock.set(later(3600 * hour))
+        assert await scheduler.tick() == 1
+    clock.set(later(3600 * (30 - hours) + 10))
+    await scheduler.tick()
+    for hour in range(31 - hours, 33):
+        clock.set(later(3600 * hour))
+        await scheduler.tick()
+
+    assert await states_of(store, turns) == ["answered"] * 32
+
+
 # ---- trouble with the store ------------------------------------------------------------------
 
 
@@ -261,7 +416,7 @@ class Troubled(Database):
         return await super().read(query, *args, **kwargs)
 
 
-async def test_after_an_error_it_goes_on(
+async def test_r16_after_an_error_it_goes_on(
     layout: Layout, clock: ManualClock, alarm: Alarm, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = Troubled(layout.database)
@@ -273,6 +428,29 @@ async def test_after_an_error_it_goes_on(
     await store.close()
 
     assert [record.message for record in caplog.records][:1] == ["scheduler_failed"]
+
+
+class NoCheckIns(Database):
+    """A store in which no check-in can be queued."""
+
+    async def insist(self, transition: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        if transition is queue_heartbeats:
+            raise StoreError("a chat is damaged")
+        return await super().insist(transition, *args, **kwargs)
+
+
+async def test_r16_trouble_with_check_ins_holds_no_reminder_up(
+    layout: Layout, clock: ManualClock, alarm: Alarm
+) -> None:
+    store = NoCheckIns(layout.database)
+    await active_job(store)
+    clock.set(later(60))
+    scheduler = make_scheduler(store, clock, alarm, heartbeat=HEARTBEATS)
+    with pytest.raises(StoreError):
+        await scheduler.tick()
+    assert scheduler.last_look_at is None
+    assert await texts_of(store) == ["call mum"]
+    await store.close()
 
 
 # ---- the alarm clock itself ------------------------------------------------------------------

@@ -1,5 +1,8 @@
 """T0: a due job moves past its slot and its text is stored, in one commit, once a slot."""
 
+from dataclasses import replace
+from datetime import time, timedelta
+
 import pytest
 from sqlalchemy import text
 
@@ -11,23 +14,33 @@ from gateway.domain.delivery import (
     Sent,
     Unknown,
 )
-from gateway.domain.job import MAX_CREATES_PER_MINUTE, MAX_OPEN_JOBS, Job, JobState
+from gateway.domain.job import (
+    MAX_CREATES_PER_MINUTE,
+    MAX_OPEN_JOBS,
+    Job,
+    JobAction,
+    JobState,
+    MissedWindow,
+    Origin,
+    Tier,
+)
 from gateway.domain.message import ChannelName, ChatKey
-from gateway.domain.schedule import to_millis
+from gateway.domain.schedule import Every, Weekly, to_millis
 from gateway.domain.turn import Trigger, TurnState
 from gateway.store.database import Change, Database, Topic, Transaction
+from gateway.store.ending import answer_turn
+from gateway.store.firing import earliest_slot
 from gateway.store.jobs import (
     Created,
     JobLimit,
     cancel_job,
     create_job,
-    earliest_slot,
+    get_job,
     list_jobs,
 )
 from gateway.store.opening import Layout, open_database
 from gateway.store.schema import deliveries, events, jobs, messages, runs, turns
 from gateway.store.sending import finish_send
-from gateway.store.turns import answer_turn
 from tests.factories import (
     CHAT,
     NOW,
@@ -233,15 +246,15 @@ async def test_r15_everything_that_is_due_fires_however_late(store: Database) ->
         chat = ChatKey(ChannelName.TELEGRAM, f"{number}")
         await active_job(store, chat=chat, at=later(60 + number))
     assert await fire(store, later(10**6)) == 5
-    assert await store.read(earliest_slot, SERVED) is None
+    assert await store.read(earliest_slot, SERVED, after=NOW) is None
 
 
 async def test_only_the_served_channels_fire(store: Database) -> None:
     console = ChatKey(ChannelName.CONSOLE, "local")
     await active_job(store, chat=console, at=later(60))
     await active_job(store, at=later(90))
-    assert await store.read(earliest_slot, SERVED) == later(90)
-    assert await store.read(earliest_slot, (ChannelName.CONSOLE,)) == later(60)
+    assert await store.read(earliest_slot, SERVED, after=NOW) == later(90)
+    assert await store.read(earliest_slot, (ChannelName.CONSOLE,), after=NOW) == later(60)
     assert await fire(store, later(60)) == 0
     assert await states_of(store, jobs) == ["active", "active"]
 
@@ -258,7 +271,9 @@ async def test_more_than_one_batch_fires_in_the_order_of_the_slots(store: Databa
                     text=new.text,
                     schedule='{"kind":"at","at":0}',
                     timezone="UTC",
+                    missed=new.missed,
                     tier=new.tier,
+                    asked_tier=new.asked_tier,
                     next_slot_at=1000 * (60 + number),
                     created_at=0,
                 )
@@ -363,18 +378,128 @@ async def test_r16_a_text_that_is_none_harms_no_other_job(store: Database) -> No
     assert "bread" in [row.text for row in await rows_of(store, deliveries)]
 
 
+ODD_VALUES: dict[str, str] = {
+    "schedule": "schedule = 'abc', timezone = 'Europe/Nowhere'",
+    "deep schedule": "schedule = replace(hex(zeroblob(50000)), '00', '[[')",
+    "binary schedule": "schedule = x'ff00'",
+    "end of the calendar": 'schedule = \'{"kind":"at","at":253402300799000}\'',
+    "far end of a series": """schedule = '{"kind":"daily","time":"09:00","until":1e300}'""",
+    "slot": "next_slot_at = 'soon'",
+    "far slot": "next_slot_at = 253402300799000",
+    "last slot": "last_slot_at = 'once'",
+    "creation": "created_at = 'once'",
+    "runs": "fired = 'many'",
+    "failures": "failed_slots = 'many'",
+    "origin": "origin_text = x'ff00', origin_at = 0",
+    "time of its origin": "origin_text = 'please', origin_at = 'once'",
+    "what was put off": "snoozed_from = 'x'",
+    "tier": "tier = 'boss'",
+    "asked tier": "asked_tier = 'boss'",
+    "missed window": "missed = 'never'",
+    "action": "action = 'shell'",
+    "text": "text = x'ff00'",
+    "zone": "timezone = x'ff00'",
+}
+
+
+def spoil(tx: Transaction, job: Job, assignment: str) -> None:
+    """Write what the table itself would refuse."""
+    for statement in (
+        "PRAGMA ignore_check_constraints = ON",
+        f"UPDATE jobs SET {assignment} WHERE id = {job.id:d}",  # noqa: S608
+        "PRAGMA ignore_check_constraints = OFF",
+    ):
+        tx.connection.exec_driver_sql(statement)
+
+
 @pytest.mark.parametrize("has_fired", [False, True])
+@pytest.mark.parametrize("assignment", ODD_VALUES.values(), ids=ODD_VALUES)
 async def test_r26_a_damaged_job_is_listed_and_can_be_cancelled(
-    store: Database, has_fired: bool
+    store: Database, assignment: str, has_fired: bool
 ) -> None:
     broken = await active_job(store, "tea", at=later(60))
-    await damage(store, broken, schedule="abc", timezone="Europe/Nowhere")
+    good = await active_job(store, "bread", at=later(3600))
+    await store.write(spoil, broken, assignment)
     if has_fired:
         await fire(store, later(60))
-    (listed,) = await store.read(list_jobs, CHAT)
-    assert "tea (damaged)" in listed.line(now=NOW)
+    listed = {job.id: job for job in await store.read(list_jobs, CHAT)}
+    assert set(listed) == {broken.id, good.id}
+    assert "(damaged)" in listed[broken.id].listed(now=NOW)
+    assert await store.read(get_job, CHAT, broken.id) == listed[broken.id]
     assert await store.write(cancel_job, CHAT, broken.id, now=NOW) is not None
     assert await job_state(store, broken.id) == "cancelled"
+    assert await store.read(get_job, CHAT, good.id) == good
+
+
+async def test_r26_a_job_in_no_state_that_there_is_can_still_be_looked_at(store: Database) -> None:
+    broken = await active_job(store, "tea")
+    await store.write(spoil, broken, "state = 'odd'")
+    found = await store.read(get_job, CHAT, broken.id)
+    assert found is not None
+    assert found.text == "tea (damaged)"
+    assert await store.read(list_jobs, CHAT) == ()
+
+
+async def test_a_damaged_job_is_not_taken_for_the_one_that_is_asked_for(store: Database) -> None:
+    broken = await active_job(store, "tea")
+    await damage(store, broken, schedule="abc")
+    created = await created_job(store, new_job("tea"))
+    assert isinstance(created, Created)
+    assert created.is_new
+
+
+@pytest.mark.parametrize("state", list(JobState))
+async def test_a_job_is_found_by_its_chat_in_any_state(store: Database, state: JobState) -> None:
+    job = await active_job(store, "tea")
+    await damage(store, job, state=state)
+    found = await store.read(get_job, CHAT, job.id)
+    assert found is not None
+    assert (found.id, found.state) == (job.id, state)
+    assert await store.read(get_job, OTHER_CHAT, job.id) is None
+    assert await store.read(get_job, CHAT, job.id + 1) is None
+
+
+async def test_everything_that_was_asked_for_is_read_back(store: Database) -> None:
+    series = Weekly(
+        days=frozenset({0, 4}),
+        time=time(9, 30),
+        every=2,
+        since=NOW.date(),
+        until=later(10**7),
+        max_runs=7,
+    )
+    new = replace(
+        new_job("tea"),
+        action=JobAction.PROMPT,
+        schedule=series,
+        missed=MissedWindow.SKIP,
+        asked_tier=Tier.MUTATE,
+        origin=Origin(text="remind me of tea", sent_at=later(-5)),
+    )
+    created = await created_job(store, new)
+    assert isinstance(created, Created)
+    found = await store.read(get_job, CHAT, created.job.id)
+    assert found == created.job
+    for name in ("action", "schedule", "missed", "tier", "asked_tier", "origin", "timezone"):
+        assert getattr(found, name) == getattr(new, name), name
+
+
+async def test_an_interval_asked_for_again_is_the_same_job(store: Database) -> None:
+    every = Every(period=timedelta(hours=2), anchor=NOW)
+    first = await created_job(store, replace(new_job("tea"), schedule=every))
+    for other, is_new in (
+        (replace(every, anchor=later(60)), False),
+        (replace(every, period=timedelta(hours=3)), True),
+        (replace(every, max_runs=3), True),
+    ):
+        created = await created_job(store, replace(new_job("tea"), schedule=other))
+        assert isinstance(first, Created)
+        assert isinstance(created, Created)
+        assert (created.is_new, created.job.id != first.job.id) == (is_new, is_new)
+    elsewhere = replace(new_job("tea"), schedule=every, timezone="Asia/Kolkata")
+    created = await created_job(store, elsewhere)
+    assert isinstance(created, Created)
+    assert created.is_new
 
 
 async def test_r26_a_slot_beyond_all_time_harms_no_list(store: Database) -> None:
@@ -385,7 +510,7 @@ async def test_r26_a_slot_beyond_all_time_harms_no_list(store: Database) -> None
         "bread",
         "tea (damaged)",
     ]
-    assert await store.read(earliest_slot, SERVED) == later(60)
+    assert await store.read(earliest_slot, SERVED, after=NOW) == later(60)
     assert await store.write(cancel_job, CHAT, broken.id, now=NOW) is not None
 
 

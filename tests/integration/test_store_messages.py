@@ -13,6 +13,7 @@ from gateway.store.chats import (
     set_reachable,
 )
 from gateway.store.database import Change, Database, Topic
+from gateway.store.ending import give_back
 from gateway.store.messages import (
     MAX_JOINED,
     MAX_JOINED_BYTES,
@@ -24,7 +25,6 @@ from gateway.store.messages import (
 )
 from gateway.store.opening import Layout, open_database
 from gateway.store.schema import chats, events, messages, turns
-from gateway.store.turns import give_back
 from tests.factories import (
     CHAT,
     NOW,

@@ -3,11 +3,12 @@
 import pytest
 
 from gateway.domain.message import ChannelName, ChatKey
+from gateway.domain.turn import Trigger
 from gateway.store.database import Change, Database, Topic
 from gateway.store.messages import admit_message
 from gateway.store.removal import pause_not_allowed
 from gateway.store.schema import deliveries, jobs, runs, turns
-from gateway.store.turns import claim_turn
+from gateway.store.turns import Claim, claim_turn
 from tests.factories import (
     CHAT,
     NOW,
@@ -40,12 +41,19 @@ async def remove(store: Database, door: Door) -> int:
     return await store.write(pause_not_allowed, SERVED, door.admits, now=NOW)
 
 
+async def claim_of(store: Database, door: Door) -> Claim | None:
+    message = Trigger.MESSAGE
+    return await store.write(
+        claim_turn, CHAT, trigger=message, owner="test", admits=door.admits, now=NOW
+    )
+
+
 async def test_a_queued_turn_of_a_chat_that_was_removed_is_not_run(
     store: Database, door: Door
 ) -> None:
     turn = await queued_turn(store)
     other = await queued_turn(store, chat=OTHER_CHAT)
-    claim = await store.write(claim_turn, CHAT, owner="test", admits=door.admits, now=NOW)
+    claim = await claim_of(store, door)
     assert claim is None
     assert await rows_of(store, runs) == []
     row = await row_of(store, turns, turn)
@@ -59,7 +67,7 @@ async def test_a_turn_that_waits_for_more_parts_is_not_run_later_either(
     store: Database, door: Door
 ) -> None:
     await store.write(admit_message, make_message(hold=5), now=NOW)
-    await store.write(claim_turn, CHAT, owner="test", admits=door.admits, now=NOW)
+    await claim_of(store, door)
     assert await states_of(store, turns) == ["cancelled"]
 
 

@@ -1,11 +1,14 @@
 """T4 and T5: what goes on the wire next, and what every answer of a platform makes of it."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
+from gateway.domain.button import Button, ButtonAction, reminder_buttons
 from gateway.domain.delivery import (
     REPEAT_MARK,
+    DeliveryId,
     DeliveryKind,
     Malformed,
     Moved,
@@ -16,10 +19,12 @@ from gateway.domain.delivery import (
     Sent,
     Unknown,
 )
+from gateway.domain.job import JobId, Tier
 from gateway.domain.message import ChannelName, ChatKey
 from gateway.domain.richtext import Entity, EntityKind, RichText
+from gateway.domain.turn import RunState
 from gateway.errors import StaleStateError
-from gateway.store.chats import chat_addresses, set_reachable
+from gateway.store.chats import chat_addresses, ensure_chat, set_reachable
 from gateway.store.database import (
     Change,
     Database,
@@ -27,7 +32,8 @@ from gateway.store.database import (
     Transaction,
 )
 from gateway.store.deliveries import NewDelivery, release_channel, store_delivery
-from gateway.store.jobs import cancel_job
+from gateway.store.ending import RunEnd, answer_turn
+from gateway.store.jobs import Created, cancel_job
 from gateway.store.messages import admit_message
 from gateway.store.opening import Layout, open_database
 from gateway.store.schema import (
@@ -39,7 +45,6 @@ from gateway.store.schema import (
 )
 from gateway.store.sending import (
     SendRules,
-    ToSend,
     Wait,
     begin_send,
     finish_send,
@@ -48,6 +53,7 @@ from gateway.store.sending import (
     recover_sends,
 )
 from gateway.store.stopping import stop_chat
+from gateway.store.wire import ToSend, sent_body
 from tests.factories import (
     ACCOUNT,
     CHAT,
@@ -57,13 +63,18 @@ from tests.factories import (
     Door,
     active_job,
     answered_turn,
+    claimed,
+    created_job,
+    cut,
     fire,
     fired_job,
     job_state,
     later,
     make_message,
     moment_of,
+    new_job,
     next_send,
+    queued_job_turn,
     row_of,
     rows_of,
     send_rules,
@@ -453,6 +464,22 @@ async def test_d08_a_moved_chunk_goes_to_the_new_address_once(store: Database) -
     assert (row.state, row.attempts) == ("sent", 2)
 
 
+async def test_an_edit_becomes_a_message_where_the_ids_of_messages_begin_anew(
+    store: Database,
+) -> None:
+    group = ChatKey(ChannelName.TELEGRAM, "-4001")
+    await stored_delivery(store, "hello", chat=group)
+    edit = NewDelivery(
+        chat=group, kind=DeliveryKind.COMMAND, text="x", chunks=(RichText.literal("x"),), edits="7"
+    )
+    await store.write(store_delivery, edit, now=NOW)
+    await finish(store, await next_send(store, chat=group), OK)
+    step = await next_send(store, chat=group)
+    assert step.edits == "7"
+    await finish(store, step, Moved(to="-1009001"))
+    assert (await next_send(store, chat=group)).edits is None
+
+
 async def test_d08_a_topic_moves_with_its_group(store: Database) -> None:
     topic = ChatKey(ChannelName.TELEGRAM, "-4001:43")
     step = await sending_chunk(store, chat=topic)
@@ -637,6 +664,135 @@ async def test_a_blank_reminder_ends_instead_of_waiting_for_ever(store: Database
     assert (row.state, row.reason) == ("suppressed", "blank")
     assert await job_state(store, job.id) == "failed"
     assert await begin(store) == Wait(until=None)
+
+
+# ---- edits and buttons ---------------------------------------------------------------------
+
+
+def _offer(tx: Transaction, job: JobId, text: str) -> DeliveryId:
+    pieces = cut(text, is_markdown=False)
+    kind = DeliveryKind.NOTICE
+    new = NewDelivery(chat=CHAT, kind=kind, text=text, chunks=pieces, offers_job=job)
+    return store_delivery(tx, new, now=NOW)
+
+
+async def asking_job(store: Database, *, chat: ChatKey = CHAT) -> JobId:
+    """A job that asks for more than it may."""
+    asking = replace(new_job("tidy up", chat=chat, at=later(3600)), asked_tier=Tier.MUTATE)
+    created = await created_job(store, asking)
+    assert isinstance(created, Created)
+    return created.job.id
+
+
+async def buttons_sent(store: Database, *, now: datetime = NOW) -> list[tuple[Button, ...]]:
+    """The buttons under each chunk that goes out."""
+    shown = []
+    while isinstance(step := await begin(store, now=now), ToSend):
+        shown.append(step.buttons)
+        await finish(store, step, OK, now=now)
+    return shown
+
+
+async def test_a_single_reminder_has_its_buttons_under_its_last_chunk(store: Database) -> None:
+    await fired_job(store, "tea|and bread", at=later(60))
+    (delivery,) = await rows_of(store, deliveries)
+    assert await buttons_sent(store, now=later(60)) == [(), reminder_buttons(delivery.id)]
+
+
+async def test_r29_joined_reminders_have_no_buttons(store: Database) -> None:
+    for text in ("tea", "bread"):
+        await active_job(store, text, at=later(60))
+    await fire(store, later(60))
+    assert await buttons_sent(store, now=later(60)) == [()]
+
+
+async def test_a_reminder_that_is_alone_again_has_buttons(store: Database) -> None:
+    tea = await active_job(store, "tea", at=later(60))
+    await active_job(store, "bread", at=later(60))
+    await fire(store, later(60))
+    await store.write(cancel_job, CHAT, tea.id, now=later(61))
+    (delivery,) = await rows_of(store, deliveries)
+    assert await buttons_sent(store, now=later(62)) == [reminder_buttons(delivery.id)]
+
+
+async def test_a_reminder_that_is_sent_once_more_keeps_its_buttons(store: Database) -> None:
+    await fired_job(store, "tea", at=later(60))
+    step = await next_send(store, now=later(60))
+    await finish(store, step, TIMEOUT, now=later(60))
+    again = await next_send(store, now=later(61))
+    assert (again.body.text, again.buttons) == (f"{REPEAT_MARK}tea", step.buttons)
+    assert len(again.buttons) == 4
+
+
+async def test_only_reminders_and_offers_have_buttons(store: Database) -> None:
+    for kind in (DeliveryKind.REPLY, DeliveryKind.NOTICE, DeliveryKind.COMMAND):
+        await stored_delivery(store, kind=kind)
+    assert await buttons_sent(store) == [(), (), ()]
+
+
+async def test_an_offer_has_a_button_under_its_last_chunk(store: Database) -> None:
+    job = await asking_job(store)
+    await store.write(_offer, job, "It will be asked:|tidy up")
+    assert await buttons_sent(store) == [(), (Button(action=ButtonAction.ALLOW, subject=job),)]
+
+
+async def test_an_offer_that_is_void_has_no_button(store: Database) -> None:
+    cancelled, allowed, foreign = (
+        await asking_job(store),
+        await active_job(store),
+        await asking_job(store, chat=OTHER_CHAT),
+    )
+    await store.write(cancel_job, CHAT, cancelled, now=NOW)
+    for job in (cancelled, allowed.id, foreign, JobId(99)):
+        await store.write(_offer, job, "tidy up")
+    assert await buttons_sent(store) == [()] * 4
+
+
+def _store_edit(tx: Transaction) -> None:
+    chat = ensure_chat(tx, CHAT, is_group=False, now=NOW)
+    pieces = cut("tea", is_markdown=False)
+    kind = DeliveryKind.COMMAND
+    edit = NewDelivery(chat=chat, kind=kind, text="tea", chunks=pieces, edits="77")
+    store_delivery(tx, edit, now=NOW)
+
+
+async def test_an_edit_goes_out_as_one_and_is_never_marked_as_a_repeat(store: Database) -> None:
+    await store.write(_store_edit)
+    for outcome in (TIMEOUT, OK):
+        step = await next_send(store)
+        assert (step.edits, step.body.text, step.buttons) == ("77", "tea", ())
+        await finish(store, step, outcome)
+    assert await states_of(store, deliveries) == ["sent"]
+
+
+async def test_an_edit_on_the_wire_at_a_crash_is_still_one(store: Database) -> None:
+    await store.write(_store_edit)
+    await next_send(store)
+    assert await store.write(recover_sends, SERVED, RULES, now=NOW) == 1
+    again = await next_send(store)
+    assert (again.edits, again.body.text) == ("77", "tea")
+
+
+async def test_the_text_of_a_message_of_ours_is_found_as_it_was_sent(store: Database) -> None:
+    await stored_delivery(store, "1|2")
+    for outcome in (OK, TIMEOUT, Sent(external_id="100")):
+        await finish(store, await next_send(store), outcome)
+    body = await store.read(sent_body, CHAT, "100")
+    assert body == RichText(text=f"{REPEAT_MARK}2")
+    assert await store.read(sent_body, CHAT, "101") is None
+    assert await store.read(sent_body, OTHER_CHAT, "100") is None
+
+
+async def test_a_late_reply_of_a_model_to_a_reminder_says_when_it_was_due(
+    store: Database,
+) -> None:
+    await queued_job_turn(store, now=later(60))
+    claim = await claimed(store, now=later(60))
+    end = RunEnd(state=RunState.SUCCEEDED)
+    assert await store.write(answer_turn, claim, end, "They are thirsty.", cut, now=later(61))
+    step = await next_send(store, now=later(600))
+    assert step.body.text == "(was due Mon 2 Mar 10:01)\n\nThey are thirsty."
+    assert len(step.buttons) == 4
 
 
 # ---- what did not get through --------------------------------------------------------------

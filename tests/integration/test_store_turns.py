@@ -7,28 +7,25 @@ import pytest
 from gateway.domain.delivery import DeliveryKind, Sent
 from gateway.domain.message import ChannelName, ChatKey
 from gateway.domain.tool import NOTHING_SET, ToolResult
-from gateway.domain.turn import GIVEN_BACK, RunState, Trigger, TurnId, TurnState
+from gateway.domain.turn import GIVEN_BACK, RunState, Trigger, TurnState
 from gateway.errors import StaleStateError, StoreError
 from gateway.store.chats import load_chat
 from gateway.store.database import Change, Database, Topic, Transaction
 from gateway.store.deliveries import NewDelivery, store_delivery
+from gateway.store.ending import (
+    RunEnd,
+    answer_turn,
+    fail_turn,
+    give_back,
+    recover_turns,
+    refuse_turn,
+)
 from gateway.store.messages import admit_message
 from gateway.store.opening import Layout, open_database
 from gateway.store.schema import deliveries, events, runs, turns
 from gateway.store.sending import finish_send
 from gateway.store.stopping import Stopped, stop_chat
-from gateway.store.turns import (
-    Claim,
-    RunEnd,
-    answer_turn,
-    claim_turn,
-    fail_turn,
-    give_back,
-    next_turn,
-    queued_chats,
-    recover_turns,
-    refuse_turn,
-)
+from gateway.store.turns import Claim, claim_turn, next_turn, queued_chats
 from tests.factories import (
     CHAT,
     HOST_FAILED,
@@ -45,6 +42,8 @@ from tests.factories import (
     later,
     make_message,
     next_send,
+    queued_heartbeat,
+    queued_job_turn,
     queued_turn,
     row_of,
     rows_of,
@@ -57,23 +56,34 @@ from tests.factories import (
 )
 
 
-async def answer(store: Database, claim: Claim, reply: str = "done") -> bool:
-    return await store.write(answer_turn, claim, SUCCEEDED, reply, cut, now=NOW)
+async def answer(
+    store: Database, claim: Claim, reply: str = "done", *, now: datetime = NOW
+) -> bool:
+    return await store.write(answer_turn, claim, SUCCEEDED, reply, cut, now=now)
 
 
-async def fail(store: Database, claim: Claim) -> bool:
-    return await store.write(fail_turn, claim, HOST_FAILED, NOTICE, now=NOW)
+async def fail(store: Database, claim: Claim, *, now: datetime = NOW) -> bool:
+    return await store.write(fail_turn, claim, HOST_FAILED, NOTICE, now=now)
 
 
-async def recover(store: Database) -> int:
-    return await store.write(recover_turns, SERVED, NOTICE, now=NOW)
+async def refuse(
+    store: Database, trigger: Trigger = Trigger.MESSAGE, *, now: datetime = NOW
+) -> bool:
+    end = RunEnd(state=RunState.FAILED, reason="host_not_ready", error="no answer")
+    return await store.write(refuse_turn, (CHAT, trigger), end, NOTICE, owner="test", now=now)
 
 
-async def set_trigger(store: Database, turn: TurnId, trigger: Trigger) -> None:
-    def change(tx: Transaction) -> None:
-        tx.connection.execute(turns.update().where(turns.c.id == turn).values(trigger=trigger))
+async def recover(store: Database, *, now: datetime = NOW) -> int:
+    return await store.write(recover_turns, SERVED, NOTICE, now=now)
 
-    await store.write(change)
+
+async def claim(
+    store: Database, trigger: Trigger = Trigger.MESSAGE, *, now: datetime = NOW
+) -> Claim | None:
+    """What the chat's lane gets to run on a session that was readied for such a turn."""
+    return await store.write(
+        claim_turn, CHAT, trigger=trigger, owner="test", admits=Door().admits, now=now
+    )
 
 
 async def text_of(store: Database, turn: int) -> str:
@@ -108,10 +118,9 @@ async def test_a_claim_takes_the_oldest_queued_turn(store: Database) -> None:
 
 
 async def test_nothing_queued_is_nothing_to_claim(store: Database) -> None:
-    assert await store.write(claim_turn, CHAT, owner="test", admits=Door().admits, now=NOW) is None
-    claim = await running_turn(store)
-    await answer(store, claim)
-    assert await store.write(claim_turn, CHAT, owner="test", admits=Door().admits, now=NOW) is None
+    assert await claim(store) is None
+    await answer(store, await running_turn(store))
+    assert await claim(store) is None
 
 
 async def test_a_chat_never_has_two_running_turns(store: Database) -> None:
@@ -133,10 +142,7 @@ async def test_chats_do_not_wait_for_each_other(store: Database) -> None:
 
 async def test_a_turn_that_waits_is_not_claimed_before_its_time(store: Database) -> None:
     await store.write(admit_message, make_message(hold=1.5), now=NOW)
-    assert (
-        await store.write(claim_turn, CHAT, owner="test", admits=Door().admits, now=later(1.499))
-        is None
-    )
+    assert await claim(store, now=later(1.499)) is None
     head = await store.read(next_turn, CHAT, now=NOW)
     assert head is not None
     assert (head.is_due, head.not_before) == (False, later(1.5))
@@ -208,12 +214,11 @@ async def test_a_session_that_did_not_start_fails_the_head_turn_in_one_commit(
     store: Database,
 ) -> None:
     turn = await queued_turn(store)
-    end = RunEnd(state=RunState.FAILED, reason="host_not_ready", error="no answer")
-    assert await store.write(refuse_turn, CHAT, end, NOTICE, owner="test", now=NOW)
+    assert await refuse(store)
     stored = await row_of(store, turns, turn)
     assert (stored.state, stored.reason) == ("failed", "host_not_ready")
     assert await states_of(store, runs) == ["failed"]
-    assert not await store.write(refuse_turn, CHAT, end, NOTICE, owner="test", now=NOW)
+    assert not await refuse(store)
 
 
 async def test_a_result_that_comes_twice_counts_once(store: Database) -> None:
@@ -257,8 +262,7 @@ async def test_stop_says_what_tools_had_done_and_keeps_scheduled_turns(store: Da
     claim = await running_turn(store)
     line = "#1 Mon 2 Mar 10:01 (Europe/Berlin): call mum"
     await tool_call(store, claim, ToolResult(ok=True, text="set", line=line), key="k1")
-    scheduled = await queued_turn(store)
-    await set_trigger(store, scheduled, Trigger.JOB)
+    scheduled = await queued_job_turn(store)
     stopped = await store.write(stop_chat, CHAT, now=NOW)
     assert stopped.done_lines == (line,)
     assert (await row_of(store, turns, scheduled)).state == "queued"
@@ -323,10 +327,10 @@ async def test_a_run_given_back_by_a_planned_stop_does_not_count(store: Database
 
 
 async def test_an_interrupted_heartbeat_is_cancelled_in_silence(store: Database) -> None:
-    claim = await running_turn(store)
-    await set_trigger(store, claim.turn, Trigger.HEARTBEAT)
+    beat = await queued_heartbeat(store)
+    await claimed(store)
     await recover(store)
-    turn = await row_of(store, turns, claim.turn)
+    turn = await row_of(store, turns, beat)
     assert (turn.state, turn.reason) == ("cancelled", "interrupted")
     delivery = await row_of(store, deliveries, turn.delivery_id)
     assert (delivery.state, delivery.reason) == ("suppressed", "interrupted")

@@ -13,9 +13,10 @@ from gateway.channels.base import ChannelState, Target
 from gateway.channels.telegram import Pacer, TelegramChannel, Timing, polling
 from gateway.channels.telegram.client import BotIdentity
 from gateway.channels.telegram.parse import parse_update
+from gateway.domain.button import reminder_buttons
 from gateway.domain.chunking import RichText
 from gateway.domain.delivery import NotSent, Sent
-from gateway.domain.message import Edit, Inbound, Move, NewMessage, Reachability
+from gateway.domain.message import Edit, Inbound, MessageKind, Move, NewMessage, Reachability
 from gateway.errors import ChannelSetupError, StoreBusyError
 from gateway.logs import QUIET_LOGGERS
 from tests.fakes import bot_api_updates as updates
@@ -172,13 +173,17 @@ async def test_i06_a_stranger_who_presses_a_button_gets_nothing(
     api: BotApi, channel: TelegramChannel, inbox: Inbox
 ) -> None:
     inbox.admits = False
-    api.push(updates.button(callback_id="cb-9"))
-    api.push(updates.text("the next one"))
+    api.push(updates.button(callback_id="cb-stranger"))
 
     async with running(channel, inbox):
-        await inbox.until(lambda: len(inbox.items) == 2)
+        await api.until(lambda: not api.pending)
+        inbox.admits = True
+        api.push(updates.button(callback_id="cb-known"))
+        await api.until(
+            lambda: [one.status for one in api.calls_of("answerCallbackQuery")] == [200]
+        )
 
-    assert api.calls_of("answerCallbackQuery") == []
+    assert api.calls_of("answerCallbackQuery")[0].params == {"callback_query_id": "cb-known"}
 
 
 async def test_a_button_that_cannot_be_answered_holds_up_nothing(
@@ -191,6 +196,49 @@ async def test_a_button_that_cannot_be_answered_holds_up_nothing(
         await api.until(lambda: not api.pending)
 
     assert inbox.texts == ["snooze:7", "hello"]
+
+
+async def test_a_press_that_is_too_old_to_be_answered_is_received_all_the_same(
+    api: BotApi, channel: TelegramChannel, inbox: Inbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    too_old = "query is too old and response timeout expired or query ID is invalid"
+    api.fail("answerCallbackQuery", Fault.bad_request(too_old))
+    api.push(updates.button("done:12"))
+
+    with caplog.at_level(logging.INFO):
+        async with running(channel, inbox):
+            await api.until(
+                lambda: [one.status for one in api.calls_of("answerCallbackQuery")] == [400]
+            )
+            api.push(updates.text("hello"))
+            await api.until(lambda: not api.pending)
+
+    assert inbox.texts == ["done:12", "hello"]
+    assert channel.health.reason is None
+    assert [record for record in caplog.records if "button" in record.getMessage()] == []
+
+
+async def test_a_press_under_a_sent_message_says_which_and_a_reply_quotes_it(
+    api: BotApi, channel: TelegramChannel, inbox: Inbox
+) -> None:
+    place = Target(address="-100200:43")
+    sent = await channel.send(place, HELLO, buttons=reminder_buttons(12))
+    assert isinstance(sent, Sent)
+    api.push(updates.press(api.sent[0], "Snooze 1 h", sender=updates.person(9)))
+    api.push(updates.reply("in an hour", api.sent[0]))
+
+    async with running(channel, inbox):
+        await api.until(lambda: not api.pending)
+
+    press, reply = inbox.items
+    assert isinstance(press, NewMessage)
+    assert isinstance(reply, NewMessage)
+    assert (press.kind, press.text) == (MessageKind.BUTTON, "snooze60:12")
+    assert (press.sender_addresses, press.chat_addresses) == (("9",), ("-100200",))
+    assert press.quoted_external_id == reply.quoted_external_id == sent.external_id
+    assert press.chat == reply.chat
+    assert reply.quoted == "hello"
+    assert reply.is_addressed
 
 
 async def test_s05_a_second_poller_is_named_and_the_fight_goes_on_while_sends_work(

@@ -10,21 +10,24 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from pydantic import BaseModel
 
-from extensions.schedule import PROMPT, make_extension
-from gateway.domain.job import JobState
+from extensions.schedule import make_extension
+from extensions.schedule_arguments import PROMPT
+from gateway.domain.job import JobState, Tier
 from gateway.domain.message import ChatKey
-from gateway.domain.tool import NOT_SAVED
+from gateway.domain.tool import NOT_SAVED, Extension, Tool, ToolContext, ToolResult
 from gateway.domain.turn import Trigger
 from gateway.engine.toolserver import MAX_BODY, ToolServer
 from gateway.errors import StoreBusyError
 from gateway.hosts.base import Finished, Prompt
 from gateway.log_context import bound_ids
 from gateway.store.database import Database
+from gateway.store.ending import recover_turns
 from gateway.store.opening import Layout
 from gateway.store.schema import jobs, tool_calls
 from gateway.store.stopping import stop_chat
-from gateway.store.turns import Claim, recover_turns
+from gateway.store.turns import Claim
 from tests.factories import (
     BERLIN,
     CHAT,
@@ -32,10 +35,11 @@ from tests.factories import (
     NOW,
     OTHER_CHAT,
     SERVED,
-    Door,
     active_job,
     claimed,
+    fire_rules,
     later,
+    queued_job_turn,
     rows_of,
     running_turn,
     states_of,
@@ -67,7 +71,7 @@ class Served:
 
 @pytest.fixture
 async def served(store: Database, clock: ManualClock) -> AsyncIterator[Served]:
-    tools = ToolServer(store, [make_extension(store, Door().admits)], clock)
+    tools = ToolServer(store, [make_extension(store, fire_rules())], clock)
     with tempfile.TemporaryDirectory(prefix="tools-") as folder:
         socket = Path(folder) / "tools.sock"
         async with tools_served(tools, socket):
@@ -114,7 +118,7 @@ async def test_the_tools_are_listed_with_what_they_take(served: Served) -> None:
     listed: Any = answer.body["tools"]
     (tool,) = listed
     assert tool["name"] == "schedule"
-    assert set(tool["parameters"]["properties"]) == {"action", "text", "when", "in", "at", "id"}
+    assert {"action", "text", "when", "in", "at", "id"} <= set(tool["parameters"]["properties"])
     assert "create" in tool["description"]
 
 
@@ -213,6 +217,37 @@ async def test_r23_a_scheduled_turn_is_read_only(store: Database, served: Served
     assert not created.body["ok"]
     assert not cancelled.body["ok"]
     assert await states_of(store, jobs) == [JobState.ACTIVE]
+
+
+class NoArguments(BaseModel):
+    """A tool that takes none."""
+
+
+@pytest.mark.parametrize("trigger", Trigger)
+async def test_r23_a_tool_is_told_why_the_turn_runs_and_what_it_may_do(
+    trigger: Trigger, store: Database, clock: ManualClock
+) -> None:
+    told: list[tuple[Trigger, Tier]] = []
+
+    async def note(context: ToolContext, arguments: BaseModel) -> ToolResult:
+        told.append((context.trigger, context.tier))
+        return ToolResult(ok=True, text="")
+
+    def refuse(arguments: Mapping[str, object], problem: str) -> ToolResult:
+        return ToolResult(ok=False, text=problem)
+
+    tool = Tool(name="note", description="", arguments=NoArguments, call=note, refuse=refuse)
+    tools = ToolServer(store, [Extension(name="note", tools=(tool,), prompt="")], clock)
+    await queued_job_turn(store)
+    claim = await claimed(store)
+    assert claim.job is not None
+    allowed = replace(claim, trigger=trigger, job=replace(claim.job, tier=Tier.SUGGEST))
+    with tempfile.TemporaryDirectory(prefix="tools-") as folder:
+        socket = Path(folder) / "tools.sock"
+        async with tools_served(tools, socket), tools.running(allowed, BERLIN):
+            await ToolClient(path=socket, token=tools.issue(CHAT)).post("/tools/note", b"{}")
+
+    assert told == [(trigger, Tier.MUTATE if trigger is Trigger.MESSAGE else Tier.SUGGEST)]
 
 
 # ---- what is stored --------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """What holds of every split, whatever the text and its entities."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.chunking import (
@@ -50,7 +50,6 @@ def rich_texts(draw: st.DrawFn) -> RichText:
 
 
 @given(rich_texts(), LIMITS)
-@settings(deadline=None)
 def test_no_piece_is_blank_or_past_its_limits(rich: RichText, limits: Limits) -> None:
     for piece in split(rich, limits):
         assert piece.text.strip()
@@ -59,7 +58,6 @@ def test_no_piece_is_blank_or_past_its_limits(rich: RichText, limits: Limits) ->
 
 
 @given(rich_texts(), LIMITS)
-@settings(deadline=None)
 def test_entities_lie_within_their_piece_and_between_its_characters(
     rich: RichText, limits: Limits
 ) -> None:
@@ -76,7 +74,6 @@ def test_entities_lie_within_their_piece_and_between_its_characters(
 
 
 @given(rich_texts(), LIMITS)
-@settings(deadline=None)
 def test_only_white_space_at_cuts_is_lost(rich: RichText, limits: Limits) -> None:
     text = sanitize(rich.text)
     at = 0
@@ -88,14 +85,12 @@ def test_only_white_space_at_cuts_is_lost(rich: RichText, limits: Limits) -> Non
 
 
 @given(rich_texts(), LIMITS)
-@settings(deadline=None)
 def test_a_piece_is_split_into_itself(rich: RichText, limits: Limits) -> None:
     for piece in split(rich, limits):
         assert split(piece, limits) == (piece,)
 
 
 @given(st.lists(CLUSTERS, max_size=60), st.integers(min_value=11, max_value=40))
-@settings(deadline=None)
 def test_a_cluster_that_fits_is_never_cut(clusters: list[str], units: int) -> None:
     text = "".join(clusters)
     ends = {0}
@@ -109,7 +104,6 @@ def test_a_cluster_that_fits_is_never_cut(clusters: list[str], units: int) -> No
 
 
 @given(st.lists(CODE_LINES, min_size=1, max_size=20), st.integers(min_value=12, max_value=60))
-@settings(deadline=None)
 def test_a_code_block_loses_at_most_the_newline_of_each_cut(lines: list[str], units: int) -> None:
     code = "\n".join(lines)
     block = Entity(kind=EntityKind.PRE, offset=0, length=utf16_len(code), language="python")
@@ -125,7 +119,6 @@ def test_a_code_block_loses_at_most_the_newline_of_each_cut(lines: list[str], un
 
 
 @given(rich_texts())
-@settings(deadline=None)
 def test_a_stored_piece_reads_back_equal(rich: RichText) -> None:
     for piece in split(rich, Limits(units=40, entities=6)):
         assert RichText.from_json(piece.to_json()) == piece

@@ -29,8 +29,9 @@ from gateway.store.deliveries import NewDelivery, release_channel, store_deliver
 from gateway.store.firing import fire_due
 from gateway.store.jobs import Created, cancel_job, create_job
 from gateway.store.schema import chunks, deliveries, events, jobs, metadata
-from gateway.store.sending import ToSend, Wait, begin_send, finish_send, recover_sends
+from gateway.store.sending import Wait, begin_send, finish_send, recover_sends
 from gateway.store.stopping import stop_chat
+from gateway.store.wire import ToSend
 from tests.factories import CHAT, NOW, SERVED, Door, fire_rules, new_job, send_rules
 
 OUTCOMES: st.SearchStrategy[SendOutcome] = st.one_of(
@@ -76,12 +77,13 @@ class Deliveries(RuleBasedStateMachine):
             lambda tx: tx.connection.execute(select(table).order_by(table.c.id)).all()
         )
 
-    @rule(pieces=st.integers(1, 3), kind=st.sampled_from(DeliveryKind))
-    def store(self, pieces: int, kind: DeliveryKind) -> None:
+    @rule(pieces=st.integers(1, 3), kind=st.sampled_from(DeliveryKind), is_edit=st.booleans())
+    def store(self, pieces: int, kind: DeliveryKind, is_edit: bool) -> None:
         bodies = tuple(RichText(text=f"piece {number}") for number in range(pieces))
         # A reminder's text is made of the jobs that it carries.
         kind = DeliveryKind.NOTICE if kind is DeliveryKind.REMINDER else kind
-        new = NewDelivery(chat=CHAT, kind=kind, text="text", chunks=bodies)
+        edits = "77" if is_edit and pieces == 1 else None
+        new = NewDelivery(chat=CHAT, kind=kind, text="text", chunks=bodies, edits=edits)
         self._write(lambda tx: store_delivery(tx, new, now=self.now))
 
     @rule(text=st.sampled_from(["tea", "bread", "long|text"]))
@@ -107,8 +109,9 @@ class Deliveries(RuleBasedStateMachine):
             assert step.until is None or step.until > self.now
             return
         self.wire = step
-        marked = step.chunk.to_send().text.startswith(REPEAT_MARK)
-        assert marked == step.chunk.may_have_arrived
+        marked = step.body.text.startswith(REPEAT_MARK)
+        assert marked == (step.chunk.may_have_arrived and step.edits is None)
+        assert not step.buttons or step.kind is DeliveryKind.REMINDER
         earlier = self.went_out.setdefault(step.delivery, [])
         assert not earlier or step.chunk.number >= earlier[-1]
         earlier.append(step.chunk.number)

@@ -6,10 +6,13 @@ from zoneinfo import ZoneInfo
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.domain.schedule import At, next_slot
+from gateway.domain.schedule_forms import schedule_from_json, schedule_to_json
 from gateway.domain.when import Found, Unclear, Understood, When, find_when, parse_when
 from gateway.domain.when.words import MONTH_NAMES, WEEKDAY_NAMES
 from gateway.hosts.builtin.grammar import understand, understand_all
 from gateway.hosts.builtin.intents import Remind
+from tests.unit.when_phrasings import RECURRING
 
 BERLIN = ZoneInfo("Europe/Berlin")
 MONDAY = datetime(2026, 11, 30, 10, 0, tzinfo=BERLIN)
@@ -26,7 +29,9 @@ _SPOKEN = (
     "monday friday sun sat morning evening night noon midnight am pm half quarter five ten twenty "
     "minutes hour hours days weeks month second may december later early week day after before "
     "from ago couple zone time o'clock x call remind me cancel christmas eve "
-    "tommorow now yesterday rmind remindme again twice bob soon"
+    "tommorow now yesterday rmind remindme again twice bob soon "
+    "every each other daily weekly monthly weekdays mondays until till starting between times "
+    "month year first except once for hourly quarter weekend"
 )
 _SIGNS = (
     "5 9 12 17 30 31 2027 5pm 17:30 9:75 5/12 24/12 24.12. 2026-12-24 2026-12-24T18:00 15th 1st "
@@ -45,6 +50,7 @@ PLAIN_WORDS = [
     *("car", "visit", "doctor", "fix", "bike", "pay", "rent", "send", "parcel", "fetch", "kids"),
 ]
 texts = st.lists(st.sampled_from(PLAIN_WORDS), min_size=1, max_size=6).map(" ".join)
+RECURRING_PHRASES = tuple(words for words, *_ in RECURRING)
 PHRASES = (
     "tomorrow at 17:30",
     "at 5pm",
@@ -157,6 +163,9 @@ def test_no_text_makes_it_fail_or_lie_in_the_past(
     for when in results:
         if isinstance(when, Understood):
             assert now - LATENESS <= when.at <= now + timedelta(days=5 * 365 + 3)
+            if not isinstance(when.schedule, At):
+                assert when.at == next_slot(when.schedule, after=now, zone=zone)
+                assert schedule_from_json(schedule_to_json(when.schedule)) == when.schedule
         else:
             assert when.question
 
@@ -196,4 +205,46 @@ def test_a_second_time_is_never_dropped_in_silence(
     # It may only be understood where both say the same moment or complete each other.
     both = parse_when(f"{phrase} {second}", now=MONDAY, zone=BERLIN)
     other = parse_when(f"{second} {phrase}", now=MONDAY, zone=BERLIN)
+    assert found.when in (both, other), sentence
+
+
+@given(words=st.sampled_from(RECURRING_PHRASES), now=presents, zone=zones)
+def test_the_first_slot_of_a_series_is_the_next_one(
+    words: str, now: datetime, zone: ZoneInfo
+) -> None:
+    when = parse_when(words, now=now, zone=zone)
+    if isinstance(when, Unclear):  # its end, or the part of the day it names, may be over
+        assert when.question
+        return
+    assert now < when.at
+    assert when.at == next_slot(when.schedule, after=now, zone=zone)
+    assert schedule_from_json(schedule_to_json(when.schedule)) == when.schedule
+
+
+@given(text=texts, words=st.sampled_from(RECURRING_PHRASES), place=st.sampled_from([0, 1, 2]))
+def test_a_series_means_the_same_in_a_sentence(text: str, words: str, place: int) -> None:
+    sentence = (f"{words} to {text}", f"{words}: {text}", f"{text}, {words}")[place]
+    found = find_when(sentence, now=MONDAY, zone=BERLIN)
+    assert found is not None
+    assert (found.rest, found.when) == (text, parse_when(words, now=MONDAY, zone=BERLIN))
+    assert isinstance(found.when, Understood)
+
+
+@given(
+    text=texts,
+    words=st.sampled_from(RECURRING_PHRASES),
+    second=st.sampled_from(SECOND_TIMES),
+    order=st.permutations([0, 1, 2]),
+)
+def test_a_moment_beside_a_series_is_never_dropped_in_silence(
+    text: str, words: str, second: str, order: list[int]
+) -> None:
+    parts = [text, words, second]
+    sentence = " ".join(parts[index] for index in order)
+    found = find_when(sentence, now=MONDAY, zone=BERLIN)
+    assert found is not None
+    if isinstance(found.when, Unclear):
+        return
+    both = parse_when(f"{words} {second}", now=MONDAY, zone=BERLIN)
+    other = parse_when(f"{second} {words}", now=MONDAY, zone=BERLIN)
     assert found.when in (both, other), sentence

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.hosts.base import ContextMessage, PromptContext
+from gateway.hosts.base import ContextMessage, PromptContext, RecentSight
 from gateway.hosts.context import decode_context, encode_context
 
 MILLISECONDS = st.integers(min_value=0, max_value=4_102_444_800_000)
@@ -20,6 +20,9 @@ MESSAGES = st.builds(
     sent_at=TIMES,
     quoted=st.none() | st.text(),
 )
+SIGHTS = st.builds(
+    RecentSight, text=st.text(), job_ids=st.lists(st.integers(min_value=1), max_size=3).map(tuple)
+)
 CONTEXTS = st.builds(
     PromptContext,
     messages=st.lists(MESSAGES, max_size=3).map(tuple),
@@ -27,7 +30,7 @@ CONTEXTS = st.builds(
     timezone=st.just("Europe/Berlin"),
     now=TIMES,
     job=st.none() | st.text(),
-    recent=st.lists(st.text(), max_size=3).map(tuple),
+    recent=st.lists(SIGHTS, max_size=3).map(tuple),
 )
 PLAIN = PromptContext(
     messages=(), trigger="job", timezone="UTC", now=datetime(2026, 3, 1, tzinfo=UTC), job="tea"
@@ -67,6 +70,12 @@ def test_a_time_without_a_zone_is_refused() -> None:
         ("job", 4),
         ("recent", "x"),
         ("recent", [4]),
+        ("recent", ["x"]),
+        ("recent", [{"text": "x"}]),
+        ("recent", [{"text": 3, "job_ids": []}]),
+        ("recent", [{"text": "x", "job_ids": 3}]),
+        ("recent", [{"text": "x", "job_ids": ["3"]}]),
+        ("recent", [{"text": "x", "job_ids": [True]}]),
     ],
 )
 def test_a_wrong_field_is_named(field: str, value: object) -> None:

@@ -40,6 +40,11 @@ class Worker:
         return self.again_at.pop(0) if self.again_at else None
 
 
+def is_at_rest() -> bool:
+    """Whether no lane works or waits."""
+    return not any(task.get_name().startswith("test:") for task in asyncio.all_tasks())
+
+
 @pytest.fixture
 def worker() -> Worker:
     return Worker()
@@ -49,7 +54,7 @@ async def test_a_hint_makes_a_chat_be_looked_at(worker: Worker, clock: ManualClo
     lanes = Lanes("test", worker.work, clock)
 
     lanes.hint([CHAT, OTHER_CHAT])
-    await eventually(lambda: lanes.count == 0)
+    await eventually(is_at_rest)
 
     assert sorted(worker.ended, key=str) == [CHAT, OTHER_CHAT]
 
@@ -65,7 +70,7 @@ async def test_hints_while_a_chat_is_worked_on_make_one_more_look(
     lanes.hint([CHAT])
     lanes.hint([CHAT])
     gate.set()
-    await eventually(lambda: lanes.count == 0)
+    await eventually(is_at_rest)
 
     assert worker.ended == [CHAT, CHAT]
     assert worker.most_busy == 1
@@ -81,7 +86,7 @@ async def test_i25_a_chat_that_takes_long_holds_up_no_other(
     await eventually(lambda: worker.ended == [OTHER_CHAT])
 
     gate.set()
-    await eventually(lambda: lanes.count == 0)
+    await eventually(is_at_rest)
 
 
 async def test_a_lane_waits_for_its_moment(worker: Worker, clock: ManualClock) -> None:
@@ -93,7 +98,7 @@ async def test_a_lane_waits_for_its_moment(worker: Worker, clock: ManualClock) -
     clock.advance(timedelta(seconds=59))
     assert worker.ended == [CHAT]
     clock.advance(timedelta(seconds=1))
-    await eventually(lambda: lanes.count == 0)
+    await eventually(is_at_rest)
 
     assert worker.ended == [CHAT, CHAT]
 
@@ -105,7 +110,7 @@ async def test_a_hint_cuts_the_wait_for_a_moment_short(worker: Worker, clock: Ma
     await eventually(lambda: clock.waiting == 1)
 
     lanes.hint([CHAT])
-    await eventually(lambda: lanes.count == 0)
+    await eventually(is_at_rest)
 
     assert worker.ended == [CHAT, CHAT]
 
@@ -120,7 +125,7 @@ async def test_work_that_fails_is_logged_and_done_again_later(
         lanes.hint([CHAT])
         await eventually(lambda: clock.waiting == 1)
     clock.advance(timedelta(seconds=5))
-    await eventually(lambda: lanes.count == 0)
+    await eventually(is_at_rest)
 
     assert [record.message for record in caplog.records] == ["lane_failed"]
     assert worker.ended == [CHAT]
@@ -139,7 +144,7 @@ async def test_a_close_lets_work_end_and_takes_no_more(worker: Worker, clock: Ma
     await closing
 
     assert worker.ended == [CHAT]
-    assert lanes.count == 0
+    assert is_at_rest()
 
 
 async def test_a_close_does_not_wait_for_moments(worker: Worker, clock: ManualClock) -> None:
@@ -150,7 +155,7 @@ async def test_a_close_does_not_wait_for_moments(worker: Worker, clock: ManualCl
 
     await lanes.close(Patience(), grace=20)
 
-    assert lanes.count == 0
+    assert is_at_rest()
 
 
 async def test_work_that_outlasts_the_grace_is_cancelled(
@@ -164,7 +169,7 @@ async def test_work_that_outlasts_the_grace_is_cancelled(
     await lanes.close(Patience(), grace=0.01)
 
     assert worker.ended == []
-    assert lanes.count == 0
+    assert is_at_rest()
 
 
 async def test_a_hurry_cuts_the_grace_short(worker: Worker, clock: ManualClock) -> None:
@@ -177,4 +182,4 @@ async def test_a_hurry_cuts_the_grace_short(worker: Worker, clock: ManualClock) 
     patience.hurry()
     await closing
 
-    assert lanes.count == 0
+    assert is_at_rest()

@@ -1,11 +1,11 @@
 """The offline host's answers, with a tool that records its calls."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gateway.hosts.base import ContextMessage, PromptContext
+from gateway.hosts.base import ContextMessage, PromptContext, RecentSight
 from gateway.hosts.builtin.offline import NOTHING, answer
 from gateway.hosts.builtin.tool_answer import ToolAnswer
 
@@ -32,6 +32,15 @@ def context(
     )
 
 
+def after(
+    *sights: tuple[str, tuple[int, ...]], text: str, quoted: str | None = None
+) -> PromptContext:
+    """A message after these texts were sent, each naming reminders."""
+    message = ContextMessage(text=text, sender="Ann", sent_at=NOW, quoted=quoted)
+    recent = tuple(RecentSight(text=said, job_ids=jobs) for said, jobs in sights)
+    return replace(context(), messages=(message,), recent=recent)
+
+
 async def test_a_reminder_is_set_at_an_instant_and_confirmed_in_the_tools_words() -> None:
     tool = RecordingTool()
     reply = await answer(context("remind me tomorrow at 09:00 to call mum"), tool)
@@ -54,6 +63,17 @@ async def test_r13_a_delay_counts_from_when_the_message_was_sent() -> None:
     sent = NOW - timedelta(minutes=3, milliseconds=250)
     await answer(context("remind me in 5 minutes to go", sent_at=sent), tool)
     assert tool.calls[0][1]["at"] == "2026-11-30T09:01:59.750+00:00"
+
+
+async def test_r13_a_snooze_and_a_rhythm_count_from_when_the_message_was_sent() -> None:
+    tool = RecordingTool()
+    sent = NOW - timedelta(minutes=3)
+    await answer(context("snooze 2 for 5 minutes", sent_at=sent), tool)
+    await answer(context("remind me every 2 hours to drink", sent_at=sent), tool)
+    assert tool.calls[0][1]["when"] == "2026-11-30T09:02:00.000+00:00"
+    anchor = round(sent.timestamp() * 1000)
+    schedule = tool.calls[1][1]["schedule"]
+    assert schedule == {"kind": "every", "seconds": 7200, "anchor": anchor}
 
 
 async def test_a_moment_that_passed_while_waiting_is_left_to_the_tool() -> None:
@@ -81,6 +101,140 @@ async def test_the_list_is_the_tools() -> None:
     tool = RecordingTool(reply=ToolAnswer(ok=True, text="No reminders."))
     assert await answer(context("what are my reminders?"), tool) == "No reminders."
     assert tool.calls == [("schedule", {"action": "list"})]
+
+
+async def test_a_series_is_handed_over_as_it_is_stored() -> None:
+    tool = RecordingTool()
+    reply = await answer(context("remind me to swim on mondays"), tool)
+    assert reply == f"{CONFIRMATION}\n(no time given, so 09:00)"
+    schedule = {"kind": "weekly", "days": ["mon"], "time": "09:00"}
+    assert tool.calls == [("schedule", {"action": "create", "text": "swim", "schedule": schedule})]
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ("move 2 to 17:30", {"action": "update", "id": 2, "at": "2026-11-30T16:30:00.000+00:00"}),
+        (
+            "reschedule 3 to every day at 8",
+            {"action": "update", "id": 3, "schedule": {"kind": "daily", "time": "08:00"}},
+        ),
+        ("rename 2 to call dad", {"action": "update", "id": 2, "text": "call dad"}),
+        ("pause 2", {"action": "pause", "id": 2}),
+        ("resume 2", {"action": "resume", "id": 2}),
+        ("run 2 now", {"action": "run_now", "id": 2}),
+        ("show reminder 2", {"action": "get", "id": 2}),
+        ("history of 2", {"action": "history", "id": 2}),
+        (
+            "snooze 2 for 10 minutes",
+            {"action": "snooze", "id": 2, "when": "2026-11-30T09:10:00.000+00:00"},
+        ),
+        ("lösche 2", {"action": "cancel", "id": 2}),
+    ],
+)
+async def test_what_is_asked_by_number_is_one_call(text: str, arguments: dict[str, object]) -> None:
+    tool = RecordingTool(reply=ToolAnswer(ok=True, text="As asked: #2"))
+    assert (await answer(context(text), tool)).startswith("As asked: #2")
+    assert tool.calls == [("schedule", arguments)]
+
+
+async def test_what_was_assumed_of_a_new_time_is_said() -> None:
+    tool = RecordingTool(reply=ToolAnswer(ok=True, text="Changed: #2"))
+    reply = await answer(context("move 2 to 5"), tool)
+    assert reply == "Changed: #2\n(I read 5 as 17:00 today)"
+
+
+@pytest.mark.parametrize(
+    "text", ["move 2 to 5pm", "rename 2 to go", "pause 2", "resume 2", "run 2 now", "show 2",
+             "history of 2", "snooze 2", "cancel 2"]
+)  # fmt: skip
+async def test_r30_no_change_is_claimed_when_the_tool_refuses(text: str) -> None:
+    tool = RecordingTool(reply=ToolAnswer(ok=False, text="There is no reminder #2."))
+    reply = await answer(context(text), tool)
+    assert reply.startswith("I ")
+    assert "not" in reply
+    assert reply.endswith("#2. There is no reminder #2.")
+
+
+@pytest.mark.parametrize("head", ["No reminder was set", "Nothing was changed"])
+async def test_that_nothing_was_changed_is_said_once(head: str) -> None:
+    refused = ToolAnswer(ok=False, text=f"{head}: Reminder #2 has not gone off yet.")
+    assert await answer(context("snooze 2"), RecordingTool(reply=refused)) == refused.text
+
+
+async def test_r33_snooze_that_means_the_reminder_that_was_sent_last() -> None:
+    tool = RecordingTool(reply=ToolAnswer(ok=True, text="Snoozed: #9"))
+    said = after(("take pills", (4,)), ("call mum", (7,)), ("Done.", ()), text="snooze that 10 min")
+    assert await answer(said, tool) == "Snoozed: #9"
+    until = "2026-11-30T09:10:00.000+00:00"
+    assert tool.calls == [("schedule", {"action": "snooze", "id": 7, "when": until})]
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("stop that", "cancel"),
+        ("stop it", "cancel"),
+        ("snooze", "snooze"),
+        ("remind me again in 10 minutes", "snooze"),
+        ("pause it", "pause"),
+        ("make it 9:30 instead", "update"),
+        ("arrête ça", "cancel"),
+    ],
+)
+async def test_r29_that_acts_on_the_one_reminder_that_was_sent(text: str, action: str) -> None:
+    tool = RecordingTool(reply=ToolAnswer(ok=True, text="As asked."))
+    assert (await answer(after(("call mum", (7,)), text=text), tool)).startswith("As asked.")
+    assert [(call["action"], call["id"]) for _, call in tool.calls] == [(action, 7)]
+
+
+@pytest.mark.parametrize("text", ["stop that", "snooze", "pause it", "make it 9:30 instead"])
+@pytest.mark.parametrize("jobs", [(), (4, 7)])
+async def test_r29_that_is_asked_about_where_it_is_not_one(
+    text: str, jobs: tuple[int, ...]
+) -> None:
+    tool = RecordingTool(reply=ToolAnswer(ok=True, text="#4 …\n#7 …"))
+    reply = await answer(after(("pills\ncall mum", jobs), text=text), tool)
+    assert reply.startswith("Which reminder shall I ")
+    assert reply.endswith("#4 …\n#7 …")
+    assert tool.calls == [("schedule", {"action": "list"})]
+
+
+async def test_a_new_time_is_not_given_to_one_of_two_reminders() -> None:
+    tool = RecordingTool()
+    said = after(("take pills", (4,)), ("call mum", (7,)), text="make it 9:30 instead")
+    assert (await answer(said, tool)).startswith("Which reminder shall I change?")
+    assert tool.calls == [("schedule", {"action": "list"})]
+
+
+async def test_a_number_that_may_be_minutes_is_asked_about_after_a_reminder() -> None:
+    tool = RecordingTool()
+    asked = await answer(after(("call mum", (7,)), text="snooze 10"), tool)
+    assert asked.startswith("Which reminder")
+    await answer(after(("call mum", (7,)), text="snooze 7"), tool)
+    await answer(after(text="snooze 10"), tool)
+    assert [call.get("id") for _, call in tool.calls] == [None, 7, 10]
+
+
+async def test_a_quote_points_at_what_was_quoted_alone() -> None:
+    tool = RecordingTool(reply=ToolAnswer(ok=True, text="Paused: #4"))
+    sights = (("take pills", (4,)), ("call mum", (7,)))
+    quoted = "(may be a repeat) take pills"
+    assert await answer(after(*sights, text="pause it", quoted=quoted), tool) == "Paused: #4"
+    asked = await answer(after(*sights, text="pause it", quoted="see you at 5"), tool)
+    assert asked.startswith("Which reminder shall I pause?")
+    assert [call["action"] for _, call in tool.calls] == ["pause", "list"]
+
+
+async def test_done_changes_nothing() -> None:
+    tool = RecordingTool()
+    assert (await answer(after(("call mum", (7,)), text="done"), tool)).startswith("Well done.")
+    assert tool.calls == []
+
+
+async def test_the_time_zone_is_told_how_to_change() -> None:
+    reply = await answer(context("set my timezone to Berlin"), RecordingTool())
+    assert "/timezone Europe/Berlin" in reply
 
 
 async def test_each_number_is_cancelled() -> None:
@@ -122,7 +276,7 @@ async def test_small_talk_says_honestly_what_answers(text: str, says_how: bool) 
 
 
 @pytest.mark.parametrize(
-    "text", ["asdf", "move 2 to 5pm", "pay the rent", "I love you", "snooze 2", "thanks"]
+    "text", ["asdf", "remember my keys", "pay the rent", "I love you", "done", "thanks"]
 )
 async def test_other_misses_are_answered_shortly(text: str) -> None:
     reply = await answer(context(text), RecordingTool())
@@ -134,7 +288,9 @@ async def test_other_misses_are_answered_shortly(text: str) -> None:
     "text",
     ["remind me on 5/12 to go", "remind me at half 8 to go", "remind me today or tuesday to go",
      "remind me tomorrow at midnight to go", "remind me to go", "remind me at 5", "remind me soon",
-     "remind me every day at 8 to go", "remind me tommorow to go", "remind me twice tomorrow",
+     "always remind me at 8 to go", "remind me tommorow to go", "remind me twice tomorrow",
+     "move 2 by an hour", "pause 2 until monday", "snooze 2 soon", "change 2 to go", "later",
+     "erinnere mich morgen", "pause all",
      "remind me yesterday to go", "remind bob to go at 5pm", "cancel mum", "5/12"],
 )  # fmt: skip
 async def test_every_question_tells_once_to_send_it_whole(text: str) -> None:
@@ -175,7 +331,7 @@ async def test_a_farewell_names_the_way_out_of_a_terminal(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["remind me every day at 8 to go", "remind me to go", "move 2 to 5pm", "thanks",
+    ["always remind me at 8 to go", "remind me to go", "move 2 by an hour", "thanks",
      "remind me tomorrow at 9 or 10 to go", "call mum tomorrow at 9", "", "bye", "ok"],
 )  # fmt: skip
 async def test_nothing_is_set_for_what_is_not_understood_whole(text: str) -> None:
@@ -203,5 +359,5 @@ async def test_the_abilities_it_names_are_understood() -> None:
     for example in reply.split('"')[1::2]:
         await answer(context(example), tool)
     assert [arguments["action"] for _, arguments in tool.calls] == [
-        "create", "create", "list", "cancel",
+        "create", "create", "list", "update", "update", "pause", "resume", "cancel", "snooze",
     ]  # fmt: skip

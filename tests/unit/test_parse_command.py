@@ -45,7 +45,8 @@ def test_other_texts_are_for_the_host(text: str) -> None:
     assert parse_command(text) is None
 
 
-def test_every_command_reads_back() -> None:
-    assert {"start", "help", "new", "stop", "status", "deliveries", "reminders", "cancel"} == set(
-        COMMANDS
-    )
+def test_the_commands_are_those_that_people_were_promised() -> None:
+    assert set(COMMANDS) == {
+        *("start", "help", "new", "stop", "status", "deliveries", "timezone"),
+        *("reminders", "cancel", "snooze", "pause", "resume", "allow"),
+    }

@@ -35,7 +35,7 @@ def chat(number: int) -> ChatKey:
 
 
 class Session:
-    """A session in this process; it runs until it is told to finish."""
+    """A session in this process; it ends when it may."""
 
     def __init__(self, spec: SessionSpec) -> None:
         self.spec = spec
@@ -44,14 +44,12 @@ class Session:
         self.closings = 0
         self.may_close = asyncio.Event()
         self.may_close.set()
-        self.aborted = asyncio.Event()
 
     async def prompt(self, prompt: Prompt) -> AsyncGenerator[HostEvent, None]:
-        await self.aborted.wait()
         yield Failed(kind=FailureKind.ABORTED, detail="stopped")
 
     async def abort(self) -> None:
-        self.aborted.set()
+        pass
 
     async def close(self) -> None:
         self.closings += 1
@@ -305,10 +303,22 @@ async def test_a_session_that_broke_is_not_kept(setup: Setup) -> None:
     setup.host.started[0].is_alive = False
 
     setup.pool.release(session)
-    await eventually(lambda: setup.tokens.valid == {})
+    await eventually(lambda: setup.host.started[0].closings == 1)
 
+    assert setup.tokens.valid == {}
     assert setup.pool.stats() == PoolStats(live=0, busy=0, waiting=0)
-    assert setup.host.started[0].closings == 1
+
+
+async def test_a_session_that_ends_slowly_has_no_key_to_the_tools_any_more(setup: Setup) -> None:
+    once = await setup.pool.acquire(chat(1), generation=1, is_ephemeral=True)
+    setup.host.started[0].may_close.clear()
+
+    setup.pool.release(once)
+    await eventually(lambda: setup.host.started[0].closings == 1)
+
+    assert setup.pool.stats().live == 0
+    assert setup.tokens.valid == {}
+    setup.host.started[0].may_close.set()
 
 
 async def test_discard_ends_the_session_and_frees_its_place(setup: Setup) -> None:
@@ -344,20 +354,6 @@ async def test_evict_ends_the_idle_at_once_and_the_busy_when_they_come_back(
     setup.pool.release(busy)
 
     await eventually(lambda: setup.host.started[1].closings == 1)
-
-
-async def test_abort_stops_the_chats_runs_and_no_others(setup: Setup) -> None:
-    mine = await setup.pool.acquire(chat(1), generation=1)
-    await setup.pool.acquire(chat(2), generation=1)
-    running = asyncio.create_task(outcome_of(mine, "hello"))
-    await settle()
-
-    await setup.pool.abort(chat(1))
-
-    outcome = await running
-    assert isinstance(outcome, Failed)
-    assert outcome.kind is FailureKind.ABORTED
-    assert not setup.host.started[1].aborted.is_set()
 
 
 async def test_idle_sessions_are_ended_when_their_time_is_over(tmp_path: Path) -> None:

@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pydantic import ValidationError
 
-from extensions.schedule import NAME, ScheduleArguments, make_extension
+from extensions.schedule import NAME, make_extension
+from extensions.schedule_arguments import ScheduleArguments
 from gateway.domain.job import MAX_OPEN_JOBS, MAX_TEXT_BYTES, JobState, Tier
-from gateway.domain.message import MessageId
 from gateway.domain.tool import NOTHING_SET, SpokenAt, ToolContext, ToolResult
+from gateway.domain.turn import Trigger
 from gateway.store.database import Database
 from gateway.store.schema import jobs
 from tests.factories import (
@@ -19,6 +20,7 @@ from tests.factories import (
     Door,
     active_job,
     fire,
+    fire_rules,
     moment_of,
     next_send,
     rows_of,
@@ -30,7 +32,7 @@ IT_IS_NOW = "It is now Tue 1 Dec 09:00 (Europe/Berlin)."
 
 
 def said(text: str, *, ago: float = 0) -> SpokenAt:
-    return SpokenAt(text=text, sent_at=NOW - timedelta(seconds=ago), message_id=MessageId(1))
+    return SpokenAt(text=text, sent_at=NOW - timedelta(seconds=ago))
 
 
 @dataclass(slots=True)
@@ -48,7 +50,7 @@ class Bench:
             self.context, key=f"call-{self.calls}", spoken=spoken or self.context.spoken
         )
         fields = {name.rstrip("_"): value for name, value in arguments.items()}
-        extension = make_extension(self.store, self.door.admits)
+        extension = make_extension(self.store, fire_rules(self.door))
         return await extension.tools[0].call(context, ScheduleArguments.model_validate(fields))
 
     async def create(self, *spoken: SpokenAt, **arguments: object) -> ToolResult:
@@ -65,6 +67,7 @@ async def bench(store: Database) -> Bench:
         chat=CHAT,
         turn=claim.turn,
         run=claim.run,
+        trigger=Trigger.MESSAGE,
         tier=Tier.MUTATE,
         timezone=BERLIN,
         now=NOW,
@@ -148,7 +151,6 @@ async def test_exactly_one_time_is_wanted(bench: Bench, arguments: dict[str, obj
     [
         {"when": "5 minutes"},
         {"when": "@daily"},
-        {"when": "every day at 9"},
         {"when": "0 9 * *"},
         {"when": "0 0 9 * * *"},
         {"when": "60 9 * * *"},
@@ -166,6 +168,30 @@ async def test_exactly_one_time_is_wanted(bench: Bench, arguments: dict[str, obj
         {"at": "2026-12-24T25:00"},
         {"at": "2026-12-24T09:00 Mars/Base"},
         {"at": "1766000000"},
+        {"cron": "5 minutes"},
+        {"cron": "@daily"},
+        {"cron": "0 9 * *"},
+        {"cron": "0 0 9 * * *"},
+        {"cron": "60 9 * * *"},
+        {"cron": "*/0 * * * *"},
+        {"cron": "0 0 31 2 *"},
+        {"cron": ""},
+        {"when": "every 30 seconds"},
+        {"when": "every day at 9", "until": "yesterday"},
+        {"when": "every day at 9", "until": "2020-01-01"},
+        {"when": "tomorrow at 9", "until": "2027-01-01"},
+        {"when": "tomorrow at 9", "max_runs": 3},
+        {"schedule": {}},
+        {"schedule": {"kind": "at", "at": "soon"}},
+        {"schedule": {"kind": "every", "seconds": 30}},
+        {"schedule": {"kind": "every", "seconds": "60"}},
+        {"schedule": {"kind": "daily", "time": "25:00"}},
+        {"schedule": {"kind": "daily"}},
+        {"schedule": {"kind": "weekly", "days": [], "time": "09:00"}},
+        {"schedule": {"kind": "weekly", "days": ["monday"], "time": "09:00"}},
+        {"schedule": {"kind": "cron", "expression": "0 9 * * mon", "max_runs": 0}},
+        {"schedule": {"kind": "daily", "time": "09:00", "until": 0}},
+        {"schedule": {"kind": "fortnightly"}},
     ],
 )
 async def test_r11_a_time_that_is_not_understood_is_refused_and_not_stored(
@@ -365,7 +391,7 @@ async def test_a_list_has_a_line_for_each_reminder_of_the_chat_by_its_time(bench
 
 
 async def test_a_list_asked_for_again_is_not_the_old_one(bench: Bench) -> None:
-    tool = make_extension(bench.store, bench.door.admits).tools[0]
+    tool = make_extension(bench.store, fire_rules(bench.door)).tools[0]
     asked = ScheduleArguments(action="list")
     await tool.call(bench.context, asked)
     await bench.create(in_="5 minutes")
@@ -381,7 +407,8 @@ async def test_a_chat_that_is_not_allowed_any_more_cancels_nothing(bench: Bench)
 
     result = await bench.ask(action="cancel", id=1)
 
-    assert (result.ok, result.text) == (False, "This chat is not allowed any more.")
+    assert not result.ok
+    assert result.text == f"Nothing was changed: this chat is not allowed any more. {IT_IS_NOW}"
     (row,) = await rows_of(bench.store, jobs)
     assert row.state == JobState.ACTIVE
 
@@ -427,22 +454,29 @@ async def test_a_cancel_without_a_number_says_what_is_missing(bench: Bench) -> N
     result = await bench.ask(action="cancel")
 
     assert (result.ok, result.is_create) == (False, False)
-    assert result.text == "id is missing: the number of the reminder to cancel."
+    assert result.text == f"Nothing was changed: id is missing: the number of it. {IT_IS_NOW}"
 
 
 # ---- who may do what -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tier", [Tier.READ_ONLY, Tier.SUGGEST])
-async def test_r23_a_scheduled_turn_lists_and_changes_nothing(bench: Bench, tier: Tier) -> None:
+@pytest.mark.parametrize("trigger", [Trigger.JOB, Trigger.HEARTBEAT])
+@pytest.mark.parametrize("tier", list(Tier))
+async def test_r23_a_turn_that_no_person_started_reads_and_changes_nothing(
+    bench: Bench, trigger: Trigger, tier: Tier
+) -> None:
     await active_job(bench.store, at=NOW + timedelta(hours=1))
-    bench.context = replace(bench.context, tier=tier)
+    before = await rows_of(bench.store, jobs)
+    bench.context = replace(bench.context, trigger=trigger, tier=tier)
 
-    assert (await bench.ask(action="list")).ok
+    for action in ("list", "get", "history"):
+        assert (await bench.ask(action=action, id=1)).ok
     refused = await bench.create(in_="1 minute")
-    assert refused.text.startswith(f"{NOTHING_SET}: a scheduled turn cannot set reminders.")
-    assert not (await bench.ask(action="cancel", id=1)).ok
-    assert [row.state for row in await rows_of(bench.store, jobs)] == [JobState.ACTIVE]
+    assert refused.text.startswith(f"{NOTHING_SET}: a turn that runs by itself changes no ")
+    for action in ("update", "pause", "resume", "cancel", "snooze", "run_now"):
+        asked = {"text": "other"} if action == "update" else {}
+        assert not (await bench.ask(action=action, id=1, **asked)).ok
+    assert await rows_of(bench.store, jobs) == before
 
 
 @pytest.mark.parametrize(
@@ -465,15 +499,18 @@ def test_arguments_of_another_shape_do_not_fit(arguments: dict[str, object]) -> 
 
 def test_no_argument_names_a_chat() -> None:
     assert set(ScheduleArguments.model_json_schema()["properties"]) == {
-        *("action", "text", "when", "in", "at", "id")
+        *("action", "id", "text", "when", "in", "at", "cron", "schedule", "until", "max_runs"),
+        *("for", "missed", "do", "tier"),
     }
 
 
-@pytest.mark.parametrize(("action", "is_create"), [("create", True), ("cancel", False), (7, False)])
+@pytest.mark.parametrize(
+    ("action", "is_create"), [("create", True), ("snooze", True), ("cancel", False), (7, False)]
+)
 def test_unfit_arguments_are_a_failed_create_only_if_they_asked_for_one(
     store: Database, action: object, is_create: bool
 ) -> None:
-    (tool,) = make_extension(store, Door().admits).tools
+    (tool,) = make_extension(store, fire_rules()).tools
 
     result = tool.refuse({"action": action}, "at: not a text.")
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
 from itertools import product
@@ -37,32 +36,23 @@ from gateway.domain.delivery import (
 )
 from gateway.domain.job import (
     JOB_MOVES,
-    DueReminder,
     JobAction,
     JobId,
     JobState,
     Tier,
     one_line,
-    reminder_text,
 )
 from gateway.domain.message import ChannelName, ChatKey, MessageKind
+from gateway.domain.reminder import DueReminder, reminder_text
 from gateway.domain.richtext import Entity, EntityKind, RichText
-from gateway.domain.schedule import (
-    At,
-    from_millis,
-    local_time,
-    next_slot,
-    schedule_from_json,
-    schedule_to_json,
-    to_millis,
-)
+from gateway.domain.schedule import from_millis, local_time, to_millis
 from gateway.domain.turn import (
     RUN_MOVES,
     TURN_MOVES,
     RunState,
     Trigger,
     TurnState,
-    after_interruption,
+    next_try,
 )
 from gateway.errors import IllegalTransitionError
 from gateway.store.events import MOVES, save_transition
@@ -71,7 +61,6 @@ from tests.factories import (
     NOW,
     later,
     make_chunk,
-    make_job,
 )
 
 DRAWN: dict[type[StrEnum], tuple[Mapping[Any, frozenset[Any]], dict[str, str]]] = {
@@ -211,20 +200,14 @@ def test_from_every_state_an_end_can_be_reached(table: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("trigger", "interruptions", "after"),
-    [
-        (Trigger.MESSAGE, 1, TurnState.QUEUED),
-        (Trigger.MESSAGE, 2, TurnState.FAILED),
-        (Trigger.MESSAGE, 3, TurnState.FAILED),
-        (Trigger.JOB, 1, TurnState.QUEUED),
-        (Trigger.HEARTBEAT, 1, TurnState.CANCELLED),
-        (Trigger.HEARTBEAT, 2, TurnState.CANCELLED),
-    ],
+    ("failed", "since", "wait"),
+    [(1, 0, 30), (2, 31, 60), (3, 92, None), (1, 299.9, 30), (1, 300, None), (2, 300, None)],
 )
-def test_where_an_interrupted_turn_goes(
-    trigger: Trigger, interruptions: int, after: TurnState
+def test_a_jobs_turn_is_tried_three_times_within_five_minutes(
+    failed: int, since: float, wait: float | None
 ) -> None:
-    assert after_interruption(trigger, interruptions) is after
+    again = next_try(failed, began_at=NOW, now=later(since))
+    assert again == (None if wait is None else later(since + wait))
 
 
 # ---- what a send comes to ------------------------------------------------------------------
@@ -383,12 +366,6 @@ def test_reminders_sent_together_say_each_for_itself() -> None:
     assert text == "• (was due Mon 2 Mar 10:00) call mum\n• tea"
 
 
-def test_a_line_names_number_time_zone_and_text() -> None:
-    job = make_job(JobState.ACTIVE)
-    assert job.line(now=NOW) == "#7 Mon 2 Mar 10:01 (Europe/Berlin): call mum"
-    assert replace(job, next_slot_at=None).line(now=NOW) == job.line(now=NOW)
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -413,40 +390,14 @@ def test_local_time_shows_seconds_and_year_only_if_they_say_something() -> None:
     assert local_time(later(366 * 86400), zone, now=NOW) == "Wed 3 Mar 2027 10:00"
 
 
-def test_a_schedule_is_read_back_as_it_was_stored() -> None:
-    schedule = At(at=later(0.25))
-    assert schedule_from_json(schedule_to_json(schedule)) == schedule
+def test_a_stored_moment_is_read_back() -> None:
     assert from_millis(to_millis(later(0.001))) == later(0.001)
 
 
-@pytest.mark.parametrize(
-    "stored",
-    [
-        "",
-        "{",
-        "null",
-        '"abc"',
-        "[]",
-        "{}",
-        '{"kind":"at"}',
-        '{"kind":"at","at":"abc"}',
-        '{"kind":"at","at":true}',
-        '{"kind":"at","at":1.5}',
-        '{"kind":"at","at":99999999999999999999}',
-        '{"kind":"at","at":-99999999999999999}',
-        '{"kind":"sometimes","at":1}',
-        "[" * 100_000,
-    ],
-)
-def test_a_damaged_schedule_is_a_value_error(stored: str) -> None:
-    with pytest.raises(ValueError):
-        schedule_from_json(stored)
-
-
-def test_a_one_shot_has_no_slot_after_its_own() -> None:
-    schedule = At(at=later(60))
-    assert next_slot(schedule, after=NOW) == later(60)
-    assert next_slot(schedule, after=later(60)) is None
+@pytest.mark.parametrize("millis", [-(10**14), 253_402_300_799_000, 10**18, 10**400])
+def test_a_moment_at_the_ends_of_the_calendar_is_none(millis: int) -> None:
+    with pytest.raises(ValueError, match="calendar"):
+        from_millis(millis)
 
 
 # ---- who and where -------------------------------------------------------------------------

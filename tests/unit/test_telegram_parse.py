@@ -210,6 +210,20 @@ def test_a_quoted_message_becomes_one_line() -> None:
     assert found.quoted_external_id == "9"
 
 
+@pytest.mark.parametrize("topic", [None, 43])
+def test_a_reply_names_the_message_that_it_answers_by_its_id(topic: int | None) -> None:
+    forum = updates.supergroup(-100200, is_forum=True)
+    ours = updates.message(
+        text="call mum", chat=forum, sender=updates.bot(), message_id=5001, topic=topic
+    )
+
+    found = parse_message(updates.reply("done", ours))
+
+    assert found.quoted_external_id == "5001"
+    assert found.quoted == "call mum"
+    assert found.is_addressed
+
+
 def test_quoted_media_are_named() -> None:
     voice = updates.message(**updates.MEDIA["voice"])
 
@@ -381,6 +395,32 @@ def test_a_button_under_a_message_that_is_long_gone_still_counts() -> None:
     found = parse_message(updates.button("done:7", under=gone))
 
     assert (found.text, found.address, found.quoted_external_id) == ("done:7", "7", "99")
+
+
+def test_a_press_in_a_group_is_of_whoever_pressed_there() -> None:
+    reminder = updates.message(text="Reminder", chat=updates.group(), sender=updates.bot())
+
+    found = parse_message(updates.button("done:7", under=reminder, sender=updates.person(9)))
+
+    assert str(found.chat) == "telegram:-4001"
+    assert found.is_group
+    assert found.chat_addresses == ("-4001",)
+    assert (found.sender_id, found.sender_addresses) == ("9", ("9",))
+
+
+def test_a_press_in_a_topic_on_a_message_that_is_long_gone_counts_in_the_group() -> None:
+    """Telegram tells chat and id of such a message and nothing on its topic."""
+    gone = {"message_id": 99, "chat": updates.supergroup(-100200, is_forum=True), "date": 0}
+
+    found = parse_message(updates.button("done:7", under=gone))
+
+    assert (str(found.chat), found.quoted_external_id) == ("telegram:-100200", "99")
+
+
+def test_i17_a_press_in_a_channel_means_nothing() -> None:
+    post = updates.channel_post()["channel_post"]
+
+    assert parse(updates.button("done:7", under=post)) is None
 
 
 @pytest.mark.parametrize("missing", ["message", "data"])

@@ -1,12 +1,33 @@
 """Times in everyday English: understood exactly, or asked about."""
 
+import sys
 from datetime import UTC, datetime, timedelta
+from types import FrameType
+from typing import assert_never
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from gateway.domain.schedule import (
+    DAY_NAMES,
+    At,
+    Cron,
+    Daily,
+    Every,
+    Schedule,
+    Weekly,
+    next_slot,
+)
+from gateway.domain.schedule_forms import schedule_from_json, schedule_to_json
 from gateway.domain.when import Unclear, UnclearReason, Understood, When, find_when, parse_when
-from tests.unit.when_phrasings import ASKED, IN_SENTENCES, REFUSED, UNDERSTOOD
+from tests.unit.when_phrasings import (
+    ASKED,
+    IN_SENTENCES,
+    RECURRING,
+    RECURRING_SENTENCES,
+    REFUSED,
+    UNDERSTOOD,
+)
 
 BERLIN = ZoneInfo("Europe/Berlin")
 MONDAY = datetime(2026, 11, 30, 10, 0, tzinfo=BERLIN)
@@ -26,14 +47,48 @@ def at(text: str, zone: ZoneInfo = BERLIN) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=zone)
 
 
+def shape(schedule: Schedule, zone: ZoneInfo = BERLIN) -> str:
+    """A schedule as one line: "weekly mon 09:00 /2 since 2026-12-07 until 2026-12-31 23:59 x5"."""
+    match schedule:
+        case At():
+            return f"at {schedule.at.astimezone(zone):%Y-%m-%d %H:%M}"
+        case Every():
+            text = f"every {schedule.period} from {schedule.anchor.astimezone(zone):%Y-%m-%d %H:%M}"
+        case Daily():
+            text = f"daily {schedule.time.isoformat('auto').removesuffix(':00')}{stride(schedule)}"
+        case Weekly():
+            days = ",".join(DAY_NAMES[day].lower() for day in sorted(schedule.days))
+            text = f"weekly {days} {schedule.time:%H:%M}{stride(schedule)}"
+        case Cron():
+            text = f"cron {schedule.expression}"
+        case _:
+            assert_never(schedule)
+    if schedule.until is not None:
+        text += f" until {schedule.until.astimezone(zone):%Y-%m-%d %H:%M}"
+    return text if schedule.max_runs is None else f"{text} x{schedule.max_runs}"
+
+
+def stride(schedule: Daily | Weekly) -> str:
+    every = f" /{schedule.every}" if schedule.every > 1 else ""
+    return every if schedule.since is None else f"{every} since {schedule.since}"
+
+
+def understood(words: str, now: datetime = MONDAY, zone: ZoneInfo = BERLIN) -> Understood:
+    when = parse(words, now, zone)
+    assert isinstance(when, Understood), (words, when)
+    return when
+
+
 def reason(when: When) -> UnclearReason:
     assert isinstance(when, Unclear), when
     return when.reason
 
 
 def test_the_tables_are_as_large_as_promised() -> None:
-    assert len({words for words, _, _ in UNDERSTOOD}) + len({words for words, _ in REFUSED}) >= 150
-    assert len({words for words, _ in REFUSED}) >= 30
+    phrases = [{row[0] for row in table} for table in (UNDERSTOOD, RECURRING, REFUSED)]
+    assert len(set().union(*phrases)) >= 480
+    assert len(phrases[1]) >= 150
+    assert len(phrases[2]) >= 150
 
 
 @pytest.mark.parametrize(("words", "expected", "note"), UNDERSTOOD)
@@ -43,6 +98,23 @@ def test_a_phrase_means_one_moment(words: str, expected: str, note: str) -> None
     assert isinstance(when, Understood)
     assert note in (when.note or "")
     assert bool(when.note) == bool(note)
+    assert when.schedule == At(at=when.at)
+
+
+@pytest.mark.parametrize(("words", "expected", "first", "note"), RECURRING)
+def test_a_phrase_means_one_schedule(words: str, expected: str, first: str, note: str) -> None:
+    when = understood(words)
+    assert shape(when.schedule) == expected
+    assert local(when)[:16] == first
+    assert when.at == next_slot(when.schedule, after=MONDAY, zone=BERLIN)
+    assert note in (when.note or "")
+    assert bool(when.note) == bool(note)
+
+
+@pytest.mark.parametrize("words", [row[0] for row in RECURRING])
+def test_a_schedule_is_stored_whole(words: str) -> None:
+    schedule = understood(words).schedule
+    assert schedule_from_json(schedule_to_json(schedule)) == schedule
 
 
 @pytest.mark.parametrize(("words", "expected"), REFUSED)
@@ -59,6 +131,14 @@ def test_a_time_is_taken_out_of_a_sentence(sentence: str, text: str, expected: s
     found = find_when(sentence, now=MONDAY, zone=BERLIN)
     assert found is not None
     assert (found.rest, local(found.when)) == (text, expected)
+
+
+@pytest.mark.parametrize(("sentence", "text", "expected"), RECURRING_SENTENCES)
+def test_a_schedule_is_taken_out_of_a_sentence(sentence: str, text: str, expected: str) -> None:
+    found = find_when(sentence, now=MONDAY, zone=BERLIN)
+    assert found is not None
+    assert isinstance(found.when, Understood), found.when
+    assert (found.rest, shape(found.when.schedule)) == (text, expected)
 
 
 @pytest.mark.parametrize("sentence", ASKED)
@@ -204,3 +284,137 @@ def test_a_long_unknown_word_is_not_repeated_whole() -> None:
     when = parse("x" * 190)
     assert isinstance(when, Unclear)
     assert len(when.question) < 250
+
+
+@pytest.mark.parametrize(
+    ("now", "words", "expected", "first"),
+    [
+        # the weekday, day and month that are not named are those of now
+        ("2026-12-03 10:00", "weekly at 9", "weekly thu 09:00", "2026-12-10 09:00"),
+        ("2026-12-03 08:00", "weekly at 9", "weekly thu 09:00", "2026-12-03 09:00"),
+        ("2026-12-05 10:00", "every month at 9", "cron 0 9 5 * *", "2027-01-05 09:00"),
+        ("2026-12-05 10:00", "every year at 11", "cron 0 11 5 12 *", "2026-12-05 11:00"),
+        # the stride is counted from the first slot
+        ("2026-12-03 08:00", "every other day at 9", "daily 09:00 /2 since 2026-12-03",
+         "2026-12-03 09:00"),
+        ("2026-12-03 10:00", "every other day at 9", "daily 09:00 /2 since 2026-12-04",
+         "2026-12-04 09:00"),
+        ("2026-12-01 20:00", "every other tuesday at 19:00",
+         "weekly tue 19:00 /2 since 2026-12-08", "2026-12-08 19:00"),
+        ("2026-12-20 10:00", "every 3 months on the 15th", "cron 0 9 15 1,4,7,10 *",
+         "2027-01-15 09:00"),
+        ("2026-11-30 09:00", "every day at 9", "daily 09:00", "2026-12-01 09:00"),
+        # a month that is not over is this one
+        ("2026-06-10 10:00", "every day at 9 until june", "daily 09:00 until 2026-06-30 23:59",
+         "2026-06-11 09:00"),
+        ("2026-06-10 10:00", "every day at 9 until may", "daily 09:00 until 2027-05-31 23:59",
+         "2026-06-11 09:00"),
+        ("2026-12-03 10:00", "every day from monday at 9", "daily 09:00 since 2026-12-07",
+         "2026-12-07 09:00"),
+        ("2026-12-03 23:30", "every 2 hours until 1am", "every 2:00:00 from 2026-12-03 23:30", ""),
+    ],
+)  # fmt: skip
+def test_a_series_follows_the_present(now: str, words: str, expected: str, first: str) -> None:
+    if not first:
+        assert reason(parse(words, at(now))) is UnclearReason.PAST
+        return
+    when = understood(words, at(now))
+    assert shape(when.schedule) == expected
+    assert local(when) == f"{first}:00"
+
+
+def test_a_period_counts_from_now_with_its_seconds() -> None:
+    now = at("2026-11-30 14:02:30").replace(microsecond=123_456)
+    when = understood("every 2 hours", now)
+    assert local(when) == "2026-11-30 16:02:30"
+    assert schedule_from_json(schedule_to_json(when.schedule)) == when.schedule
+
+
+def test_an_end_counts_to_the_last_second_of_its_day() -> None:
+    schedule = understood("every hour until friday").schedule
+    assert isinstance(schedule, Every)
+    assert schedule.until == at("2026-12-04 23:59:59").astimezone(UTC)
+    last = understood("every day at 8 for 2 weeks").schedule
+    assert next_slot(last, after=at("2026-12-14 07:59:00"), zone=BERLIN) == at(
+        "2026-12-14 08:00:00"
+    )
+    assert next_slot(last, after=at("2026-12-14 08:00:00"), zone=BERLIN) is None
+
+
+def test_a_series_follows_the_clock_of_its_zone() -> None:
+    kolkata = ZoneInfo("Asia/Kolkata")
+    when = understood("every day at 9 until 31 december", zone=kolkata)
+    assert when.at == datetime(2026, 12, 1, 3, 30, tzinfo=UTC)
+    assert isinstance(when.schedule, Daily)
+    assert when.schedule.until == at("2026-12-31 23:59:59", kolkata).astimezone(UTC)
+
+
+def test_another_zone_in_a_series_is_refused_with_the_one_of_the_chat() -> None:
+    when = parse("every day at 9 Europe/London")
+    assert isinstance(when, Unclear)
+    assert "Europe/Berlin" in when.question
+    assert "Europe/London" in when.question
+
+
+def test_a_series_that_would_end_before_it_begins_is_refused_with_the_present() -> None:
+    when = parse("every day at 9 for the rest of the month")
+    assert reason(when) is UnclearReason.PAST
+    assert isinstance(when, Unclear)
+    assert "Mon 30 Nov 2026 10:00 (Europe/Berlin)" in when.question
+
+
+def test_a_question_about_a_series_names_a_form_that_works() -> None:
+    for words, form in (
+        ("twice a day", "every day at 8:00 and 20:00"),
+        ("twice a week", "every monday and thursday at 9:00"),
+        ("biweekly", "every 2 weeks"),
+        ("every 30 seconds", "every 5 minutes"),
+        ("every 2 hours at 9", "every 2 hours starting at 9:00"),
+        ("every third thursday", "every third thursday of the month"),
+        ("every day between 9 and 5", "every hour between 9:00 and 17:00"),
+        ("every 5 months", "every 2 months"),
+    ):
+        when = parse(words)
+        assert isinstance(when, Unclear), words
+        assert form in when.question
+        assert shape(understood(form).schedule)
+
+
+def calls(text: str) -> int:
+    """How many function calls it takes to search `text`: work that no machine makes slower."""
+    count = 0
+
+    def tick(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(tick)
+    try:
+        find_when(text, now=MONDAY, zone=BERLIN)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@pytest.mark.parametrize(
+    ("start", "piece", "end"),
+    [
+        ("", "1h ", "and a few"),
+        ("", "every mon, ", ""),
+        ("", "mon, ", "daily"),
+        ("every day at ", "9, ", ""),
+        ("every day at 8", " and 9", ""),
+        ("every 1st, ", "2nd, ", "and so on"),
+        ("every hour ", "until ", ""),
+        ("every day ", "from ", ""),
+        ("", "first and ", "monday of the month"),
+        ("", "twice a ", "day"),
+        ("", "each and every ", ""),
+        ("", "a ", ""),
+    ],
+)
+def test_the_work_grows_with_the_length_only(start: str, piece: str, end: str) -> None:
+    calls(start + piece * 40 + end)  # fills what is remembered of single words
+    short, long = (calls(start + piece * times + end) for times in (40, 80))
+    assert 500 < long < 3 * short

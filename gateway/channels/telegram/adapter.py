@@ -15,6 +15,7 @@ from gateway.channels.base import (
 from gateway.channels.markup import from_markdown
 from gateway.channels.telegram.pacing import Pacer, Timing
 from gateway.channels.telegram.place import Place
+from gateway.domain.button import Button
 from gateway.domain.chunking import TELEGRAM, RichText, split
 from gateway.domain.delivery import Rejected, SendOutcome
 from gateway.domain.message import ChannelName
@@ -70,12 +71,16 @@ class TelegramChannel:
             self._report(ChannelState.STOPPED, None)
             raise
 
-    async def send(self, target: Target, body: RichText) -> SendOutcome:
+    async def send(
+        self, target: Target, body: RichText, *, buttons: tuple[Button, ...] = ()
+    ) -> SendOutcome:
         try:
             place = Place.parse(target.address)
         except ValueError:
             return Rejected(reason="not an address on Telegram", chat_gone=True)
-        return await self._connection().sender.send(place, body)
+        return await self._connection().sender.send(
+            place, body, edits=target.edits, buttons=buttons
+        )
 
     async def show_typing(self, target: Target) -> None:
         await self._connection().client.show_typing(Place.parse(target.address))

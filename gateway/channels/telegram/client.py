@@ -8,20 +8,32 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-from telegram import Bot, LinkPreviewOptions, MessageEntity, Update
+from telegram import (
+    Bot,
+    InlineKeyboardButton,
+    InlineKeyboardMarkup,
+    LinkPreviewOptions,
+    MessageEntity,
+    Update,
+)
 from telegram.constants import ChatAction
-from telegram.error import TelegramError
+from telegram.error import BadRequest, TelegramError
 from telegram.request import HTTPXRequest
 
 from gateway.channels.telegram.answers import read_answer, without_undecodable
-from gateway.channels.telegram.outcome import describe
+from gateway.channels.telegram.outcome import describe, is_unchanged
 from gateway.channels.telegram.pacing import Timing
 from gateway.channels.telegram.place import Place
+from gateway.domain.button import Button
 from gateway.domain.chunking import Entity, RichText
 
 log = logging.getLogger(__name__)
 
 ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "my_chat_member")
+
+# Two labels of a reminder are readable side by side on a phone; four are cut off.
+_BUTTONS_A_ROW = 2
+_NO_PREVIEW = LinkPreviewOptions(is_disabled=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +118,7 @@ class BotClient:
         async with asyncio.timeout(self._timing.poll_deadline):
             await self._bot.delete_webhook(drop_pending_updates=False)
 
-    async def send(self, place: Place, body: RichText) -> str:
+    async def send(self, place: Place, body: RichText, buttons: tuple[Button, ...]) -> str:
         """Send one message and return its id. Raises TimeoutError past the send deadline."""
         async with asyncio.timeout(self._timing.send_deadline):
             message = await self._bot.send_message(
@@ -114,9 +126,32 @@ class BotClient:
                 body.text,
                 entities=[_message_entity(entity) for entity in body.entities],
                 message_thread_id=place.thread_id,
-                link_preview_options=LinkPreviewOptions(is_disabled=True),
+                link_preview_options=_NO_PREVIEW,
+                reply_markup=_keyboard(buttons),
             )
         return str(message.message_id)
+
+    async def edit(
+        self, place: Place, message_id: int, body: RichText, buttons: tuple[Button, ...]
+    ) -> str:
+        """Have a message of the bot's say `body` under these buttons alone; return its id.
+
+        Succeeds when it says that already. Raises TimeoutError past the send deadline.
+        """
+        try:
+            async with asyncio.timeout(self._timing.send_deadline):
+                await self._bot.edit_message_text(
+                    body.text,
+                    place.chat_id,
+                    message_id,
+                    entities=[_message_entity(entity) for entity in body.entities],
+                    link_preview_options=_NO_PREVIEW,
+                    reply_markup=_keyboard(buttons),
+                )
+        except BadRequest as error:
+            if not is_unchanged(error):
+                raise
+        return str(message_id)
 
     async def show_typing(self, place: Place) -> None:
         """Show the typing indicator; a failure is logged at DEBUG only."""
@@ -140,6 +175,14 @@ class BotClient:
         """Give back all connections."""
         await self._polls.shutdown()
         await self._sends.shutdown()
+
+
+def _keyboard(buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
+    if not buttons:
+        return None
+    keys = [InlineKeyboardButton(one.label, callback_data=one.data) for one in buttons]
+    starts = range(0, len(keys), _BUTTONS_A_ROW)
+    return InlineKeyboardMarkup([keys[start : start + _BUTTONS_A_ROW] for start in starts])
 
 
 def _message_entity(entity: Entity) -> MessageEntity:

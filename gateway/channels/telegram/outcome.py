@@ -36,6 +36,13 @@ _BEFORE_SENDING = (
     httpx.LocalProtocolError,
 )
 _FORMATTING = ("can't parse entities", "entity", "entities", "can't find end")
+_NOT_EDITABLE = (
+    "message to edit not found",
+    "message can't be edited",
+    "message_id_invalid",
+    "message_edit_time_expired",
+    "there is no text in the message to edit",
+)
 _GONE = (
     "chat not found",
     "user not found",
@@ -81,6 +88,16 @@ def is_topic_gone(error: BaseException) -> bool:
     return isinstance(error, BadRequest) and _has(
         error.message, ("message thread not found", "topic_deleted")
     )
+
+
+def is_unchanged(error: BaseException) -> bool:
+    """Whether an edit failed only because the message says that already."""
+    return isinstance(error, BadRequest) and _has(error.message, ("message is not modified",))
+
+
+def is_not_editable(error: BaseException) -> bool:
+    """Whether an edit failed because the message is deleted, too old, or not the bot's."""
+    return isinstance(error, BadRequest) and _has(error.message, _NOT_EDITABLE)
 
 
 def describe(error: BaseException) -> str:

@@ -143,6 +143,8 @@ def _button(query: CallbackQuery, bot: BotIdentity, received_at: datetime) -> Ne
     if query.message is None or not query.data or query.from_user.is_bot:
         return None
     chat = query.message.chat
+    if chat.type == ChatType.CHANNEL:
+        return None
     place = _place(query.message) if isinstance(query.message, Message) else Place(chat_id=chat.id)
     return NewMessage(
         chat=_chat_key(place),

@@ -1,4 +1,4 @@
-"""Times in everyday English: the moment that words mean, or an honest question.
+"""Times in everyday words: the moment or the schedule that they mean, or an honest question.
 
 Never a wrong time in silence: words that look like time and were not used make it ask, and
 whatever was assumed is said in `Understood.note`. The rules:
@@ -18,7 +18,25 @@ whatever was assumed is said in `Understood.note`. The rules:
 - "in 20 minutes" counts from `now` with its seconds; "in 2 days" keeps the local time of day.
 - A time that the clocks jump over is the first instant after; one that comes twice is the first.
 - More than 60 s ago is refused with the present local time, more than 5 years ahead too.
-- Repeating phrases ("every day") are recognised and refused: they are not available yet.
+
+What repeats (`Understood.schedule`, with `at` its first slot after `now`):
+
+- An hour is read as on a 24-hour clock ("every day at 8" is 08:00, at 5 is 05:00, said in the
+  note) unless a part of the day says more ("every evening at 8"). No time is 09:00, or the part.
+- "every 2 hours" counts from `now` by the real clock, or from "starting at 9". With "between 9 and
+  5" or on some days it is counted inside each day, and the end of the window is included.
+- "every other tuesday" counts from the nearest one. A weekday, day or month that is not named is
+  that of `now`, said in the note. "every second friday" is every 2 weeks, "every third friday" is
+  asked back; "of the month" makes both a day of each month.
+- A month without the 29th, 30th or 31st, or without a fifth monday, is left out, said in the note.
+- "until friday" includes that day, "until june" that month, "until 6pm" is today's. "for 2 weeks"
+  counts from the first day. Ends are said in the note.
+- "starting 1 january" holds back what has a day or an instant to count from; for other rhythms
+  (several times a day, months, years) it is asked back where they would begin earlier.
+- "every day at 8 and 20:30" is asked back (one reminder has one minute), like "twice a day" without
+  times, what repeats beside a single moment, two rhythms, and conditions ("until I call").
+- A series follows the zone of the chat; another one beside it is refused. A period is from 1 minute
+  to 366 days.
 """
 
 from dataclasses import dataclass
@@ -27,12 +45,15 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from gateway.domain.when.pieces import FORMS, Fault, Unclear, UnclearReason, Understood, When
-from gateway.domain.when.plan import make_plan
+from gateway.domain.when.plan import Plan, make_plan
 from gateway.domain.when.resolve import passed, resolve
 from gateway.domain.when.scan import Scan, scan, unused_time_words
+from gateway.domain.when.series import Series, conflict, make_series
+from gateway.domain.when.slots import resolve_series
 from gateway.domain.when.suspects import left_over
 from gateway.domain.when.tidy import remaining_text
 from gateway.domain.when.tokens import read_words
+from gateway.domain.when.translate import translate
 
 __all__ = ["Found", "Unclear", "UnclearReason", "Understood", "When", "find_when", "parse_when"]
 
@@ -42,7 +63,7 @@ _MAX_SENTENCE: Final = 4000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The moment in a sentence, the sentence without the words that name it, and those words."""
+    """The time in a sentence, the sentence without the words that name it, and those words."""
 
     when: When
     rest: str
@@ -57,9 +78,9 @@ def parse_when(words: str, *, now: datetime, zone: ZoneInfo) -> When:
     if len(words) > _MAX_EXPRESSION:
         question = f"That is too long for a time. {FORMS}"
         return Unclear(reason=UnclearReason.TOO_LONG, question=question)
-    result = scan(read_words(words))
+    result = scan(translate(read_words(words)))
     unused = [index for index in range(len(result.words)) if index not in result.used]
-    plan = make_plan(result.pieces())
+    plan = _plan(result)
     if isinstance(plan, Unclear) and plan.reason is not UnclearReason.LEFT_OVER:
         return _dated(plan, result, now=now, zone=zone)
     if not result.found and not unused:
@@ -70,7 +91,7 @@ def parse_when(words: str, *, now: datetime, zone: ZoneInfo) -> When:
         said = result.words.said(start, end)
         question = f'I do not understand "{said}" as a time. {FORMS}'
         return Unclear(reason=UnclearReason.NOT_UNDERSTOOD, question=question)
-    return resolve(plan, now=now, zone=zone)
+    return _resolve(plan, now=now, zone=zone)
 
 
 def find_when(sentence: str, *, now: datetime, zone: ZoneInfo) -> Found | None:
@@ -84,7 +105,7 @@ def find_when(sentence: str, *, now: datetime, zone: ZoneInfo) -> Found | None:
             f"That is too long for me to find the time in. Send at most {_MAX_SENTENCE} characters."
         )
         return Found(when=Unclear(reason=UnclearReason.TOO_LONG, question=question), rest=sentence)
-    result = scan(read_words(sentence))
+    result = scan(translate(read_words(sentence)))
     if not result.found:
         return None
     tokens = result.words.tokens
@@ -92,18 +113,31 @@ def find_when(sentence: str, *, now: datetime, zone: ZoneInfo) -> Found | None:
     return Found(
         when=_resolve_found(result, now=now, zone=zone),
         rest=remaining_text(sentence, result),
-        said=" ".join(sentence[start:end] for start, end in spans),
+        said=" ".join(sentence[start:end] for start, end in spans if end > start),
     )
 
 
+def _plan(result: Scan) -> Plan | Series | Unclear:
+    pieces = result.pieces()
+    if not result.is_series:
+        return make_plan(pieces)
+    return conflict("two rhythms") if result.is_split() else make_series(pieces)
+
+
+def _resolve(plan: Plan | Series, *, now: datetime, zone: ZoneInfo) -> When:
+    if isinstance(plan, Series):
+        return resolve_series(plan, now=now, zone=zone)
+    return resolve(plan, now=now, zone=zone)
+
+
 def _resolve_found(result: Scan, *, now: datetime, zone: ZoneInfo) -> When:
-    plan = make_plan(result.pieces())
+    plan = _plan(result)
     if isinstance(plan, Unclear):
         return _dated(plan, result, now=now, zone=zone)
     unused = unused_time_words(result)
     if unused is not None:
         return left_over(result.words.said(*unused)).unclear
-    return resolve(plan, now=now, zone=zone)
+    return _resolve(plan, now=now, zone=zone)
 
 
 def _dated(unclear: Unclear, result: Scan, *, now: datetime, zone: ZoneInfo) -> Unclear:

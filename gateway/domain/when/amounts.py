@@ -25,6 +25,8 @@ _COMPACT: Final = re.compile(r"([0-9]{1,6})([a-z]+)(?:(?P<minutes>[0-9]{1,2})(?:
 _HYPHENATED: Final = re.compile(r"([a-z0-9]+)-([a-z]+)")
 _SECONDS: Final = {SECOND: 1, MINUTE: 60, HOUR: 3600, DAY: 86400}
 _HALVES: Final = {"half": 50, "quarter": 25}
+# "1 year 2 months 3 weeks 4 days 5 hours 6 minutes 7 seconds" has no more.
+_MOST_TERMS: Final = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,16 +61,21 @@ def read_number(words: Words, index: int) -> tuple[int, int] | None:
     return TENS[word], index + 1
 
 
-def read_amount(words: Words, index: int, *, expects_delay: bool) -> Amount | None:
+def read_amount(
+    words: Words, index: int, *, expects_delay: bool, may_be_bare: bool = False
+) -> Amount | None:
     """Read a delay at `index`, or None.
 
-    `expects_delay` ("in ..." stood before) allows one-letter units. None also where a delay
-    begins but goes on in a way that is not understood: half a delay is a wrong delay.
+    `expects_delay` ("in ..." stood before) allows one-letter units, `may_be_bare` a unit alone
+    ("every hour"). None also where a delay begins but goes on in a way that is not understood:
+    half a delay is a wrong delay.
     """
     is_more = words.at(index) == "another" and read_number(words, index + 1) is not None
     start = index + 1 if expects_delay and (is_more or words.at(index) in ROUGHLY) else index
-    amount = _read_term(words, start, expects_delay=expects_delay)
-    while amount is not None:
+    amount = _read_term(words, start, expects_delay=expects_delay, may_be_bare=may_be_bare)
+    for _ in range(_MOST_TERMS):
+        if amount is None:
+            return None
         end = amount.end
         skip = 1 if words.joined(end) == "and" or words.at(end) == "and" else 0
         further = _read_term(words, end + skip, expects_delay=expects_delay)
@@ -101,11 +108,15 @@ def _add(first: Amount, further: Amount) -> Amount:
     )
 
 
-def _read_term(words: Words, index: int, *, expects_delay: bool) -> Amount | None:
+def _read_term(
+    words: Words, index: int, *, expects_delay: bool, may_be_bare: bool = False
+) -> Amount | None:
     compact = _read_compact(words, index, expects_delay=expects_delay)
     if compact is not None:
         return compact
     count = _read_count(words, index)
+    if count is None and may_be_bare and words.at(index) in UNITS:
+        count = _Count(hundredths=100, end=index)
     if count is None:
         return None
     unit = words.joined(count.end).removesuffix("'s").removesuffix("'")

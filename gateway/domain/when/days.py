@@ -67,7 +67,7 @@ def read_day(words: Words, index: int) -> Match | None:
         _read_relative(words, start)
         or _read_weekday(words, start)
         or _read_date(words, start)
-        or _read_month_end(words, start)
+        or _read_month_end(words, start + (words.at(start) == "at"))
         or _read_day_of_month(words, start, has_on=start > index)
     )
     if found is None or words.joined(found.end) not in ("week", "fortnight"):
@@ -132,19 +132,34 @@ def _read_feast(words: Words, index: int) -> Match | None:
     start = index + 1 if has_on else index
     if not words.is_parted(index) and (not has_on or words.at(index) == "for"):
         return None
+    found = _read_feast_name(words, start)
+    if found is None:
+        return None
+    feast, end = found
+    is_whole = words.is_parted(end) or words.at(end) in CONNECTORS | PARTS
+    if not (is_whole or read_clock(words, end) is not None):
+        return None
+    return Match(pieces=(feast,), end=end)
+
+
+def _read_feast_name(words: Words, start: int) -> tuple[CalendarDate, int] | None:
     for length in (3, 2, 1):
         said = [words.at(start), *(words.joined(start + step) for step in range(1, length))]
         end = start + length
         name = " ".join(_FEAST_WORDS.get(word, word) for word in said)
-        if name not in FIXED_FEASTS:
-            continue
-        is_whole = words.is_parted(end) or words.at(end) in CONNECTORS | PARTS
-        if not (is_whole or read_clock(words, end) is not None):
-            return None
-        day, month = FIXED_FEASTS[name]
-        note = f"I read {words.said(start, end)} as {day} {MONTH_NAMES[month - 1]}"
-        return Match(pieces=(CalendarDate(day=day, month=month, note=note),), end=end)
+        if name in FIXED_FEASTS:
+            day, month = FIXED_FEASTS[name]
+            note = f"I read {words.said(start, end)} as {day} {MONTH_NAMES[month - 1]}"
+            return CalendarDate(day=day, month=month, note=note), end
     return None
+
+
+def read_calendar_day(words: Words, index: int) -> Match | None:
+    """Read a day of the year, as after "every": "24 december", "christmas eve"."""
+    feast = _read_feast_name(words, index)
+    if feast is not None:
+        return Match(pieces=(feast[0],), end=feast[1])
+    return _read_date(words, index)
 
 
 def _read_iso(words: Words, index: int, iso: "re.Match[str]") -> Match:
@@ -277,9 +292,9 @@ def _read_date(words: Words, index: int) -> Match | None:
     month = MONTHS.get(words.at(start))
     is_dotted = start < len(words) and words.tokens[start].gap.strip() == "."  # "Dec. 24"
     if month is not None and (is_dotted or not words.is_parted(start + 1)):
-        day = _read_ordinal(words, start + 1) or _read_digits(words, start + 1)
+        day = read_ordinal(words, start + 1) or _read_digits(words, start + 1)
         return None if day is None else _finish(words, index, day[0], month, day[1])
-    day = _read_ordinal(words, start) or _read_digits(words, start)
+    day = read_ordinal(words, start) or _read_digits(words, start)
     if day is None:
         return None
     end = day[1] + (words.joined(day[1]) == "of")
@@ -294,7 +309,8 @@ def _finish(words: Words, index: int, day: int, month: int, end: int) -> Match:
     return Match(pieces=(_calendar(day, month, year, said=words.said(index, end)),), end=end)
 
 
-def _read_ordinal(words: Words, index: int) -> tuple[int, int] | None:
+def read_ordinal(words: Words, index: int) -> tuple[int, int] | None:
+    """Read "15th", "fifth", "twenty first": the number and where it ends."""
     word, following = words.at(index), ORDINALS.get(words.joined(index + 1), 10)
     if word in TENS and following < 10:
         return TENS[word] + following, index + 2
@@ -324,7 +340,7 @@ def _read_day_of_month(words: Words, index: int, *, has_on: bool) -> Match | Non
     """Read "the 15th", "on the second": a number alone is a day only with "on" or "the"."""
     has_the = words.at(index) == "the"
     start = index + has_the
-    found = _read_ordinal(words, start)
+    found = read_ordinal(words, start)
     if found is None or (has_the and words.is_parted(start)):
         return None
     day, end = found

@@ -4,8 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from enum import StrEnum
 
+from gateway.domain.schedule import Schedule
+
 FORMS = (
-    'Write for example "tomorrow at 9:00", "at 5pm", "on 5 December at 10:00" or "in 20 minutes".'
+    'Write for example "tomorrow at 9:00", "on 5 December at 10:00", "in 20 minutes" or "every '
+    'weekday at 8:00".'
 )
 
 
@@ -18,7 +21,7 @@ class UnclearReason(StrEnum):
     CONFLICT = "conflict"  # two moments, or parts that contradict each other
     AMBIGUOUS = "ambiguous"  # more than one honest reading
     VAGUE = "vague"  # a span, a limit or a mood instead of a moment
-    REPEATING = "repeating"  # a series: not available yet
+    PERIOD = "period"  # more often than each minute, or rarer than each year
     IMPOSSIBLE = "impossible"  # no such hour or day
     PAST = "past"  # more than a minute ago
     TOO_FAR = "too_far"  # more than five years ahead
@@ -27,15 +30,19 @@ class UnclearReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Understood:
-    """One moment, aware UTC. `note` says in a short clause what was assumed, for the person."""
+    """When: `at` is the moment, or the first one of what repeats; aware UTC.
+
+    `note` says in a short clause what was assumed, for the person.
+    """
 
     at: datetime
+    schedule: Schedule
     note: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unclear:
-    """No moment. `question` is one or two plain sentences for the person."""
+    """No time. `question` is one or two plain sentences for the person."""
 
     reason: UnclearReason
     question: str
@@ -158,12 +165,162 @@ class Fault:
     unclear: Unclear
 
 
-Piece = Clock | PartOfDay | Day | Delay | Zone | Now | Fault
+Moment = Clock | PartOfDay | Day | Delay | Zone | Now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clocks:
+    """Several times of each day: "at 8 and 20:00"."""
+
+    clocks: tuple[Clock, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnDays:
+    """Several weekdays beside a rhythm: "on monday and thursday"."""
+
+    days: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """ "every 2 hours", by the real clock; on these weekdays only, where there are any."""
+
+    seconds: int
+    days: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Days:
+    """ "every day", "every other day"."""
+
+    every: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weeks:
+    """ "every monday and thursday", "every 2 weeks"; no days = to be named yet. Monday is 0."""
+
+    every: int = 1
+    days: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Months:
+    """ "every month on the 15th": the days as a cron field has them ("1,15", "L").
+
+    `weekdays` likewise ("mon#1", "5L"); both empty = to be named yet. `is_quarter`: of January,
+    April, July and October.
+    """
+
+    every: int = 1
+    days: str = ""
+    weekdays: str = ""
+    is_quarter: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Years:
+    """ "every 24 december"; no date = to be named yet."""
+
+    date: CalendarDate | None = None
+
+
+Rhythm = Period | Days | Weeks | Months | Years
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """ "twice a day": as many times, or days, must be named."""
+
+    count: int
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumed:
+    """What was assumed in reading a rhythm, for the note."""
+
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """A week, month or year of which the first or the last day is meant.
+
+    `month` is one by its name, in `year` or the next that is not over.
+    """
+
+    unit: str
+    ahead: int = 0
+    month: int | None = None
+    year: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edge:
+    """Where a series begins or ends. `clocks` follow it, and may be the times of the series."""
+
+    pieces: tuple["Piece", ...] = ()
+    stretch: Stretch | None = None
+    clocks: tuple[Clock, ...] = ()
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starting:
+    """ "starting tomorrow"."""
+
+    edge: Edge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Until:
+    """ "until friday": that day included."""
+
+    edge: Edge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lasting:
+    """ "for 2 weeks"."""
+
+    delay: Delay
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """ "5 times" in all. `is_sure`: "for 5 times", which cannot mean each day."""
+
+    count: int
+    is_sure: bool
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """ "between 9 and 5" of each day, both included."""
+
+    first: Clock
+    last: Clock
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Except:
+    """ "except on sundays"."""
+
+    days: frozenset[int]
+
+
+Bound = Starting | Until | Lasting | Times | Window | Except
+Piece = Moment | Clocks | OnDays | Rhythm | Counted | Assumed | Bound | Fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """Pieces read from the words up to `end` (exclusive)."""
+    """Pieces read from the words up to `end` (exclusive); without any, these words are text."""
 
     pieces: tuple[Piece, ...]
     end: int

@@ -7,14 +7,9 @@ from itertools import islice
 from typing import Final, assert_never
 from zoneinfo import ZoneInfo
 
-from gateway.domain.when.local import (
-    Instant,
-    add_months,
-    date_or_none,
-    instants,
-    show_day,
-    show_now,
-)
+from gateway.domain.schedule import At
+from gateway.domain.wallclock import Instant, instants
+from gateway.domain.when.local import add_months, date_or_none, show_day, show_now
 from gateway.domain.when.pieces import (
     CalendarDate,
     Clock,
@@ -35,12 +30,12 @@ from gateway.domain.when.plan import Plan
 from gateway.domain.when.words import WEEKDAY_NAMES
 
 LATENESS: Final = timedelta(seconds=60)
-_FAR: Final = timedelta(days=5 * 365 + 2)
+FAR: Final = timedelta(days=5 * 365 + 2)
 _YEARS: Final = 5
-_MORNING: Final = time(9)
+MORNING: Final = time(9)
 _MORNING_BEGINS: Final = 7
-_PART_TIMES: Final = {
-    Part.MORNING: _MORNING,
+PART_TIMES: Final = {
+    Part.MORNING: MORNING,
     Part.AFTERNOON: time(15),
     Part.EVENING: time(19),
     Part.NIGHT: time(21),
@@ -80,11 +75,11 @@ def resolve(plan: Plan, *, now: datetime, zone: ZoneInfo) -> When:
     """Find the instant of `plan`, or say why there is none."""
     present = _Present(now=now.astimezone(UTC), home=zone, zone=plan.zone or zone)
     if plan.is_now:
-        return Understood(at=present.now)
+        return _moment(present.now)
     delay = plan.delay
     if delay is not None:
-        if delay.months * 30 + delay.days + delay.seconds // 86400 > _FAR.days:
-            return _too_far()
+        if is_too_far(delay):
+            return too_far()
         if plan.clock is None and plan.part is None:
             return _limited(_add(delay, present), delay.note, present)
         day = add_months(present.today, delay.months) + timedelta(days=delay.days)
@@ -92,6 +87,16 @@ def resolve(plan: Plan, *, now: datetime, zone: ZoneInfo) -> When:
         plan = replace(plan, delay=None, day=date_of)
         return _with_note(_resolve_day(plan, present), delay.note)
     return _resolve_day(plan, present)
+
+
+def is_too_far(delay: Delay) -> bool:
+    """Whether a delay leads further ahead than anything is planned."""
+    return delay.months * 30 + delay.days + delay.seconds // 86400 > FAR.days
+
+
+def later(delay: Delay, *, now: datetime, zone: ZoneInfo) -> datetime:
+    """The instant `delay` after `now`; aware UTC."""
+    return _add(delay, _Present(now=now.astimezone(UTC), home=zone, zone=zone)).at
 
 
 def _add(delay: Delay, present: _Present) -> Instant:
@@ -127,10 +132,14 @@ def _resolve_day(plan: Plan, present: _Present) -> When:
 
 
 def _limited(instant: Instant, note: str | None, present: _Present) -> When:
-    if instant.at - present.now > _FAR:
-        return _too_far()
+    if instant.at - present.now > FAR:
+        return too_far()
     notes = "; ".join(filter(None, (note, instant.note)))
-    return Understood(at=instant.at, note=notes or None)
+    return _moment(instant.at, notes or None)
+
+
+def _moment(at: datetime, note: str | None = None) -> Understood:
+    return Understood(at=at, schedule=At(at=at), note=note)
 
 
 def _with_note(when: When, note: str | None) -> When:
@@ -245,8 +254,8 @@ def _reading_note(clock: Clock, reading: time, is_today: bool, is_free: bool) ->
 
 def _default_reading(part: Part | None) -> _Reading:
     if part is None:
-        return _Reading(clock=_MORNING, note=f"no time given, so {_MORNING:%H:%M}")
-    clock = _PART_TIMES[part]
+        return _Reading(clock=MORNING, note=f"no time given, so {MORNING:%H:%M}")
+    clock = PART_TIMES[part]
     return _Reading(clock=clock, note=f"I read {part} as {clock:%H:%M}")
 
 
@@ -254,7 +263,7 @@ def _check_year(plan: Plan, present: _Present) -> Unclear | None:
     if not isinstance(plan.day, CalendarDate) or plan.day.year is None:
         return None
     if plan.day.year > present.today.year + _YEARS:
-        return _too_far()
+        return too_far()
     return _past(plan, present) if plan.day.year < present.today.year else None
 
 
@@ -286,7 +295,8 @@ def _today_or_next(today: date) -> Unclear:
     )
 
 
-def _too_far() -> Unclear:
+def too_far() -> Unclear:
+    """The moment lies further ahead than anything is planned."""
     return Unclear(
         reason=UnclearReason.TOO_FAR,
         question=f"That is more than {_YEARS} years ahead; I go no further. Say a nearer date.",

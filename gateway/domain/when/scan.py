@@ -2,25 +2,34 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
-from gateway.domain.when.amounts import read_amount, read_number
-from gateway.domain.when.clocks import read_bare_hour, read_clock, read_zone
-from gateway.domain.when.days import read_dated, read_day
+from gateway.domain.when.amounts import read_number
+from gateway.domain.when.bounds import read_bound, read_duration
+from gateway.domain.when.clocks import read_bare_hour
+from gateway.domain.when.lists import read_clocks, read_weekdays
+from gateway.domain.when.moments import read_delay, read_moment, read_part
+from gateway.domain.when.monthly import read_month_day
 from gateway.domain.when.pieces import (
     Clock,
+    Clocks,
     Delay,
     Match,
     Now,
-    Part,
+    OnDays,
     PartOfDay,
+    Period,
     Piece,
     Placed,
-    RelativeDay,
+    Rhythm,
+    Starting,
     UnclearReason,
+    Until,
     fault,
 )
+from gateway.domain.when.repeats import read_rhythm
 from gateway.domain.when.suspects import read_suspect, vague
 from gateway.domain.when.tokens import Words
 from gateway.domain.when.words import (
@@ -28,11 +37,7 @@ from gateway.domain.when.words import (
     DETERMINERS,
     LIMITS,
     NUMBERED_NOUNS,
-    ONCE_A,
     PARTS,
-    REPEATING,
-    TODAY_SHIFTS,
-    UNITS,
     VAGUE_BEFORE,
     VAGUE_NOUNS,
     VAGUE_TIMES,
@@ -40,166 +45,116 @@ from gateway.domain.when.words import (
 
 _SPANNING: Final = frozenset({"and", "to", "-", "–", "till", "until"})
 _SAME: Final = frozenset({"same", "this", "usual", "that"})
-Reader = Callable[[Words, int], Match | None]
-_TIMES: Final = re.compile(r"[0-9]+x")
 _JOINING: Final = frozenset({":", ".", ";", "-", "–", "—"})
 _DOTTED: Final = re.compile(r"[0-9]{1,2}[.][0-9]{2}|[0-9]{1,2}[ap]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
-    """The time words of one sentence, in order; `used` are the indices of their words."""
+    """The time words of one sentence, in order; `used` are the indices of their words.
+
+    `is_series`: something in the sentence says that it repeats.
+    """
 
     words: Words
     found: tuple[Placed, ...]
     used: frozenset[int]
+    is_series: bool
 
     def pieces(self) -> tuple[Piece, ...]:
         """All pieces in the order of the sentence."""
         return tuple(piece for placed in self.found for piece in placed.pieces)
 
+    def is_split(self) -> bool:
+        """Whether text stands between two rhythms: "pills every day, running on weekdays"."""
+        places = [
+            place
+            for place in self.found
+            if any(isinstance(piece, Rhythm) for piece in place.pieces)
+        ]
+        between = range(places[0].end, places[-1].start) if places else range(0)
+        return any(index not in self.used for index in between)
+
 
 def scan(words: Words) -> Scan:
-    """Read every time expression of the sentence, each word at most once."""
+    """Read every time expression of the sentence, each word at most once.
+
+    Only where something says that it repeats, "for 2 weeks" and "at 8 and 20:00" have a meaning.
+    """
+    once = _scan(words, _read_once)
+    if not any(isinstance(piece, Rhythm) for piece in once.pieces()):
+        return once
+    is_by_period = any(isinstance(piece, Period) for piece in once.pieces())
+    series = _scan(words, partial(_read_in_series, is_by_period=is_by_period))
+    return replace(series, is_series=True)
+
+
+def _scan(words: Words, read: "_Read") -> Scan:
     found: list[Placed] = []
     used: set[int] = set()
     index = 0
     while index < len(words):
         match = None
         if not words.tokens[index].is_quoted:
-            match = _read(words, index, follows=index - 1 in used)
+            match = read(words, index, index - 1 in used)
         if match is None:
             index += 1
             continue
-        found.append(Placed(pieces=match.pieces, start=index, end=match.end))
-        used.update(range(index, match.end))
+        if match.pieces:
+            found.append(Placed(pieces=match.pieces, start=index, end=match.end))
+            used.update(range(index, match.end))
         index = match.end
-    return Scan(words=words, found=tuple(found), used=frozenset(used))
+    return Scan(words=words, found=tuple(found), used=frozenset(used), is_series=False)
 
 
-def _read(words: Words, index: int, *, follows: bool) -> Match | None:
-    """Read one expression at `index`; `follows` tells that another one ends right before it."""
-    for reader in (_read_repeating, _read_limit, _read_vague, *_MOMENTS):
-        match = reader(words, index)
-        if match is not None:
-            return match
-    if follows:
-        match = (
-            _read_part(words, index)
-            or read_bare_hour(words, index)
-            or _read_vague_after(words, index)
-        )
-        if match is not None:
-            return match
-    return read_suspect(words, index)
+_Read = Callable[[Words, int, bool], Match | None]
+"""Reads one expression; the last argument tells that another one ends right before it."""
 
 
-def _read_moment(words: Words, index: int) -> Match | None:
-    for reader in _MOMENTS:
-        match = reader(words, index)
-        if match is not None:
-            return match
-    return None
-
-
-def _read_delay(words: Words, index: int) -> Match | None:
-    """Read "in 20 minutes", "after 2 hours", "20 minutes from now", "a week from today"."""
-    if words.at(index) in ("in", "after") and not words.is_parted(index + 1):
-        return _read_delay_after_in(words, index)
-    start = index + 1 if words.at(index) == "for" else index
-    amount = read_amount(words, start, expects_delay=False)
-    if amount is None:
-        return None
-    end, delay = words.after_filler(amount.end), amount.delay
-    following = words.joined(end)
-    if following in ("later", "hence"):
-        return Match(pieces=(delay,), end=end + 1)
-    if following == "from" and words.joined(end + 1) == "now":
-        return Match(pieces=(delay,), end=end + 2)
-    shift = TODAY_SHIFTS.get(words.joined(end + 1)) if following == "from" else None
-    if shift is not None and delay.days and not (delay.months or delay.seconds):
-        return Match(pieces=(RelativeDay(days=delay.days + shift),), end=end + 2)
-    if following == "ago":
-        question = "That lies in the past. Say a time to come, like in 20 minutes."
-        return Match(pieces=(fault(UnclearReason.PAST, question),), end=end + 1)
-    if following in ("from", "before", "after", "past", "until", "till"):
-        return Match(pieces=(vague(words.said(index, end + 1)),), end=end + 1)
-    # "a week tomorrow", "a week on friday" count from that day.
-    day = None if words.is_parted(end) or not delay.days else read_day(words, end)
-    if day is not None:
-        return Match(pieces=(vague(words.said(index, day.end)),), end=day.end)
-    return None
-
-
-def _read_delay_after_in(words: Words, index: int) -> Match | None:
-    amount = read_amount(words, index + 1, expects_delay=True)
-    if amount is None:
-        return None
-    end, delay = words.after_filler(amount.end), amount.delay
-    following = words.joined(end)
-    if following in ("before", "after", "from", "ago"):
-        if following == "from" and words.joined(end + 1) == "now":
-            return Match(pieces=(delay,), end=end + 2)
-        return Match(pieces=(vague(words.said(index, end + 1)),), end=end + 1)
-    if following == "time" and words.at(index) == "in":
-        end += 1
-    if delay == Delay(note=delay.note):
-        question = "That is no time at all. Say for example in 1 minute."
-        return Match(pieces=(fault(UnclearReason.IMPOSSIBLE, question),), end=end)
-    return Match(pieces=(delay,), end=end)
-
-
-def _read_part_phrase(words: Words, index: int) -> Match | None:
-    """Read "in the morning", "at night"."""
-    phrase = (words.at(index), words.joined(index + 1))
-    if phrase == ("at", "night"):
-        return Match(pieces=(PartOfDay(part=Part.NIGHT),), end=index + 2)
-    part = words.joined(index + 2)
-    if phrase == ("in", "the") and part in PARTS:
-        return Match(pieces=(PartOfDay(part=Part(part)),), end=index + 3)
-    return None
-
-
-def _read_part(words: Words, index: int) -> Match | None:
-    """Read a part of the day right after another expression: "tomorrow morning", "9 evening"."""
-    word = words.joined(index)
-    return Match(pieces=(PartOfDay(part=Part(word)),), end=index + 1) if word in PARTS else None
-
-
-def _read_now(words: Words, index: int) -> Match | None:
-    """Read "now" or "right now", at either end of the sentence only."""
-    end = index + 2 if words.at(index) == "right" else index + 1
-    is_edge = index == 0 or end == len(words)
-    if words.at(end - 1) != "now" or not is_edge or words.joined(end) in ("that", "and"):
-        return None
-    return Match(pieces=(Now(),), end=end)
-
-
-_MOMENTS: Final[tuple[Reader, ...]] = (
-    _read_delay,
-    read_dated,
-    read_day,
-    _read_part_phrase,
-    read_clock,
-    read_zone,
-    _read_now,
-)
-
-
-def _read_repeating(words: Words, index: int) -> Match | None:
-    """Recognise a series, which is not available yet: it must never become a single reminder."""
-    word = words.at(index)
-    is_a = words.joined(index + 1) in ("a", "an", "per")
-    is_times_a = is_a and (word in ONCE_A or _TIMES.fullmatch(word) is not None)
-    is_per = word == "per" and words.joined(index + 1) in UNITS
-    if not (word in REPEATING or is_times_a or is_per):
-        return None
-    question = (
-        f'Repeating reminders are not available yet, and I read "{word}" as repeating. I can set '
-        'a single one, like "tomorrow at 9:00". If it belongs to the text, put the text in quotes.'
+def _read_once(words: Words, index: int, follows: bool) -> Match | None:
+    return (
+        read_rhythm(words, index)
+        or _read_limit(words, index)
+        or _read_vague(words, index)
+        or read_moment(words, index)
+        or _read_after(words, index, follows)
+        or read_suspect(words, index)
     )
-    end = index + 1 if word in REPEATING else index + 2
-    return Match(pieces=(fault(UnclearReason.REPEATING, question),), end=end)
+
+
+def _read_in_series(words: Words, index: int, follows: bool, *, is_by_period: bool) -> Match | None:
+    return (
+        read_rhythm(words, index)
+        or (None if is_by_period or follows else read_duration(words, index))
+        or read_bound(words, index, follows=follows)
+        or _read_limit(words, index)
+        or _read_vague(words, index)
+        or read_month_day(words, index)
+        or _read_several(words, index)
+        or read_moment(words, index)
+        or _read_after(words, index, follows)
+        or read_suspect(words, index)
+    )
+
+
+def _read_several(words: Words, index: int) -> Match | None:
+    """Read several weekdays or times of day: "on monday and thursday", "at 8 and 20:00"."""
+    clocks = read_clocks(words, index)
+    if clocks is not None and len(clocks[0]) > 1:
+        return Match(pieces=(Clocks(clocks=clocks[0]),), end=clocks[1])
+    days = read_weekdays(words, index)
+    if days is not None and len(days[0]) > 1:
+        return Match(pieces=(OnDays(days=days[0]),), end=days[1])
+    return None
+
+
+def _read_after(words: Words, index: int, follows: bool) -> Match | None:
+    """Read what has a meaning only right after another expression."""
+    if not follows:
+        return None
+    return (
+        read_part(words, index) or read_bare_hour(words, index) or _read_vague_after(words, index)
+    )
 
 
 def _read_limit(words: Words, index: int) -> Match | None:
@@ -207,9 +162,9 @@ def _read_limit(words: Words, index: int) -> Match | None:
     is_purpose = words.at(index) == "for" and not words.is_parted(index)
     if not (words.at(index) in LIMITS or is_purpose) or words.is_parted(index + 1):
         return None
-    if words.at(index) == "after" and _read_delay(words, index) is not None:
+    if words.at(index) == "after" and read_delay(words, index) is not None:
         return None
-    match = _read_moment(words, index + 1)
+    match = read_moment(words, index + 1)
     end = index + 2 if match is None else match.end
     if match is None:
         number = None if is_purpose else read_number(words, index + 1)
@@ -232,7 +187,7 @@ def _read_vague(words: Words, index: int) -> Match | None:
         return None
     end += words.joined(end) == "on"
     end += words.joined(end) == "in"
-    match = None if words.is_parted(end) else _read_moment(words, end) or _read_part(words, end)
+    match = None if words.is_parted(end) else read_moment(words, end) or read_part(words, end)
     if match is None or isinstance(match.pieces[0], Clock):
         return None
     return Match(pieces=(vague(words.said(index, match.end)),), end=match.end)
@@ -265,7 +220,7 @@ def unused_time_words(result: Scan) -> tuple[int, int] | None:
             return beside
     pieces = result.pieces()
     clock = next((piece for piece in pieces if isinstance(piece, Clock)), None)
-    has_clock = clock is not None or any(isinstance(piece, Delay | Now) for piece in pieces)
+    has_clock = clock is not None or any(_has_clock(piece) for piece in pieces)
     has_part = any(isinstance(piece, PartOfDay) for piece in pieces)
     for index in range(len(words)):
         if index in result.used or not words.at(index):
@@ -279,6 +234,17 @@ def unused_time_words(result: Scan) -> tuple[int, int] | None:
         if not is_exact and _may_be_part(words, index):
             return index, index + 1
     return None
+
+
+def _has_clock(piece: Piece) -> bool:
+    """Whether the piece says, or needs, no time of day beside it."""
+    match piece:
+        case Delay() | Now() | Clocks() | Period():
+            return True
+        case Starting(edge=edge) | Until(edge=edge):
+            return bool(edge.clocks)
+        case _:
+            return False
 
 
 def _is_doubtful(result: Scan, placed: Placed) -> bool:

@@ -67,7 +67,7 @@ def read_suspect(words: Words, index: int) -> Match | None:
         if end is not None:
             question = vague if reader is _read_span else left_over
             return Match(pieces=(question(words.said(index, end)),), end=end)
-    return _read_misspelt(words, index) or _read_word(words, index)
+    return read_misspelt(words, index) or _read_word(words, index)
 
 
 def _read_gone(words: Words, index: int) -> Match | None:
@@ -206,7 +206,8 @@ _READERS: Final = (
 )
 
 
-def _read_misspelt(words: Words, index: int) -> Match | None:
+def read_misspelt(words: Words, index: int) -> Match | None:
+    """Recognise a slip for a time word, and ask whether it is one."""
     word = words.at(index)
     near = resembled(word.removesuffix("'s"))
     if near is None:

@@ -8,7 +8,7 @@ from gateway.domain.when.scan import Scan
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _LOOSE_LEFT: Final = re.compile(r"^(?:[\s,;:.!–—]|-\s)+")
 _LOOSE_BEFORE_LIST: Final = re.compile(r"^[\s,;:.!]+")
-_LOOSE_RIGHT: Final = re.compile(r"[\s,;:–—-]+$")
+_LOOSE_RIGHT: Final = frozenset(",;:–—-")
 _LEADING: Final = re.compile(r"^(?:(?:to|that|about|of)(?:\s+|$))+", re.IGNORECASE)
 _TRAILING: Final = re.compile(r"(?:^|\s)(?:to|at|on|that|about)$", re.IGNORECASE)
 _ONE_QUOTE: Final = re.compile(r"[\"“„'‘«]([^\"“”„«»]+)[\"”“'’»]")
@@ -43,4 +43,8 @@ def tidy(text: str) -> str:
 def _trim(segment: str) -> str:
     # The dash before the first of several lines belongs to a list.
     loose = _LOOSE_BEFORE_LIST if "\n- " in segment else _LOOSE_LEFT
-    return _LOOSE_RIGHT.sub("", loose.sub("", segment))
+    text = loose.sub("", segment)
+    end = len(text)
+    while end and (text[end - 1] in _LOOSE_RIGHT or text[end - 1].isspace()):
+        end -= 1
+    return text[:end]

@@ -60,19 +60,21 @@ class Words:
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.tokens = tuple(tokens)
+        # Each word is looked at some hundred times.
+        self._words = ["" if token.is_quoted else token.word for token in self.tokens]
+        self._parted = [True, *(token.ends for token in self.tokens[:-1])]
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     def at(self, index: int) -> str:
         """The word at `index`, or "" outside the sentence and for a quoted span."""
-        if not 0 <= index < len(self.tokens) or self.tokens[index].is_quoted:
-            return ""
-        return self.tokens[index].word
+        return self._words[index] if 0 <= index < len(self._words) else ""
 
     def joined(self, index: int) -> str:
         """The word at `index` if nothing separates it from the one before, else ""."""
-        return "" if self.is_parted(index) else self.at(index)
+        is_in = 0 < index < len(self._words) and not self._parted[index]
+        return self._words[index] if is_in else ""
 
     def only(self, index: int, word: str) -> "Words":
         """A sentence of the one word at `index`, read as `word`."""
@@ -80,7 +82,7 @@ class Words:
 
     def is_parted(self, index: int) -> bool:
         """Whether a sentence edge or punctuation stands before the word at `index`."""
-        return not 0 < index < len(self.tokens) or self.tokens[index - 1].ends
+        return not 0 < index < len(self._words) or self._parted[index]
 
     def after_filler(self, index: int) -> int:
         """Where the words go on after "sharp", "exactly" or "or so" at `index`, if one is there."""
@@ -91,7 +93,7 @@ class Words:
 
     def said(self, start: int, end: int) -> str:
         """The words from `start` up to `end` as typed, for a question; at most 40 characters."""
-        text = " ".join(token.raw for token in self.tokens[start:end])
+        text = " ".join(token.raw for token in self.tokens[start:end] if token.raw)
         return text if len(text) <= 40 else text[:39] + "…"
 
 

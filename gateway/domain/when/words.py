@@ -223,13 +223,26 @@ VAGUE_TIMES: Final = _words(
 SEASONS: Final = _words("spring summer autumn fall winter")
 VAGUE_DELAYS: Final = _words("bit while moment jiffy sec tick")
 
-REPEATING: Final = _words(
-    "every each daily weekly monthly yearly annually hourly nightly fortnightly biweekly "
-    "bi-weekly quarterly everyday weekdays weekends workdays mornings evenings afternoons nights "
-    "mondays tuesdays wednesdays thursdays fridays saturdays sundays @daily @hourly @weekly "
-    "@monthly @yearly"
+EVERY: Final = frozenset({"every", "each"})
+# Adverbs that repeat, also as cron spells them: "@daily".
+ADVERBS: Final = _words(
+    "daily everyday nightly hourly weekly fortnightly biweekly bi-weekly monthly bimonthly "
+    "bi-monthly quarterly yearly annually"
 )
-ONCE_A: Final = _words("once twice times thrice")
+DAY_GROUPS: Final[dict[str, frozenset[int]]] = {
+    "weekday": frozenset(range(5)),
+    "workday": frozenset(range(5)),
+    "weekend": frozenset({5, 6}),
+}
+PART_PLURALS: Final[dict[str, str]] = {
+    "mornings": "morning",
+    "afternoons": "afternoon",
+    "evenings": "evening",
+    "nights": "night",
+}
+COUNTS: Final[dict[str, int]] = {"once": 1, "twice": 2, "thrice": 3}
+UNTIL: Final = _words("until till til through thru ending ends")
+STARTING: Final = _words("starting beginning commencing starts from")
 
 # Feasts that have the same day everywhere; any other is asked about.
 FIXED_FEASTS: Final[dict[str, tuple[int, int]]] = {
@@ -263,12 +276,13 @@ SPELLABLE: Final = _words(
     "today tomorrow tonight yesterday monday tuesday wednesday thursday friday saturday sunday "
     "january february april august september october november december morning afternoon evening "
     "midnight midday minute minutes hours seconds weeks months fortnight christmas daily weekly "
-    "weekday weekend every o'clock"
+    "weekday weekend every o'clock monthly hourly yearly annually quarterly fortnightly"
 )
 # Everyday words that are as near to one of those as a slip of the finger.
 ORDINARY: Final = _words(
     "sundae sundry sundown mourning moaning mornings warning minuet minus mouths mouth moths "
     "meekly weakly dairy daisy gaily very ever even evenings events everly weekdays house toddy "
     "toady mooring boring never remember member section sections mounts christian horse hurts "
-    "insight ours yours seeks saturate second secondly nightly"
+    "insight ours yours seeks saturate second secondly nightly early nearly dearly pearly sourly "
+    "annual manually quarter quarters"
 )

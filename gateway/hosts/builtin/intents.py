@@ -1,17 +1,85 @@
 """What a message can ask of the offline host."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from gateway.domain.when import Understood
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """The reminders with these numbers, in the order given, each once; never empty."""
+
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """The one reminder that was sent last: "that", "it"."""
+
+
+Target = Numbers | Latest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Remind:
-    """Remind of `text` (never empty) at the moment that was understood."""
+    """Remind of `text` (never empty) at the moment, or in the rhythm, that was understood."""
 
     text: str
     when: Understood
+
+
+class Deed(StrEnum):
+    """What is done to a reminder by its number alone; the value is the tool's action."""
+
+    CANCEL = "cancel"
+    PAUSE = "pause"
+    RESUME = "resume"
+    RUN_NOW = "run_now"
+    GET = "get"
+    HISTORY = "history"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """Cancel 2, pause 2, show 2."""
+
+    deed: Deed
+    target: Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snooze:
+    """Remind again of what went off, once, at `until` (aware).
+
+    `is_doubtful`: the number stood alone, so it may be minutes and mean the latest reminder.
+    """
+
+    target: Target
+    until: datetime
+    is_doubtful: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """Give a reminder another moment or rhythm."""
+
+    target: Target
+    when: Understood
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rename:
+    """Give a reminder another text (never empty)."""
+
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The person did what they were reminded of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +94,8 @@ class AskBack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhichToCancel:
-    """Something is to be cancelled and the number is missing; `question` asks for it."""
+class WhichOne:
+    """The number of a reminder is missing; `question` asks for it."""
 
     question: str
 
@@ -42,13 +110,6 @@ class Fragment:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListReminders:
     """What is set?"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cancel:
-    """Cancel the reminders with these numbers, in the order given, each once."""
-
-    numbers: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,13 +142,10 @@ class SmallTalk:
 
 
 class Feature(StrEnum):
-    """What people ask for and this host cannot do yet; the value completes a sentence."""
+    """What people ask for and this host cannot do; the value completes a sentence."""
 
-    SNOOZE = "snooze reminders"
-    CHANGE = "change a reminder"
-    PAUSE = "pause or resume a reminder"
     NOTES = "keep notes or recall them"
-    TIME_ZONE = "change the time zone from here"
+    TIME_ZONE = "change the time zone in plain words"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,11 +162,15 @@ class Unknown:
 
 Intent = (
     Remind
+    | Act
+    | Snooze
+    | Move
+    | Rename
+    | Done
     | AskBack
-    | WhichToCancel
+    | WhichOne
     | Fragment
     | ListReminders
-    | Cancel
     | ClockQuestion
     | Help
     | SmallTalk

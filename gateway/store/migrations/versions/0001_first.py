@@ -36,11 +36,20 @@ def upgrade() -> None:
         ),
         sa.Column("unreachable_since", sa.BigInteger(), nullable=True),
         sa.Column("next_heartbeat_at", sa.BigInteger(), nullable=True),
+        sa.Column("heartbeat_day", sa.Text(), nullable=True),
+        sa.Column("heartbeats", sa.Integer(), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.CheckConstraint(
             "channel IN ('telegram', 'whatsapp', 'console')", name=op.f("ck_chats_channel")
         ),
         sa.PrimaryKeyConstraint("chat_key"),
+    )
+    op.create_index(
+        "ix_chats_heartbeat",
+        "chats",
+        ["next_heartbeat_at"],
+        unique=False,
+        sqlite_where=sa.text("next_heartbeat_at IS NOT NULL"),
     )
     op.create_table(
         "episodes",
@@ -111,6 +120,10 @@ def upgrade() -> None:
         sa.Column("text", sa.Text(), nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),
         sa.Column("owes_notice", sa.Boolean(), nullable=False),
+        sa.Column("edits", sa.Text(), nullable=True),
+        sa.Column(
+            "offers_job_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True
+        ),
         sa.Column("answered_at", sa.BigInteger(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("settled_at", sa.BigInteger(), nullable=True),
@@ -166,14 +179,16 @@ def upgrade() -> None:
         sa.Column("text", sa.Text(), nullable=False),
         sa.Column("schedule", sa.Text(), nullable=False),
         sa.Column("timezone", sa.Text(), nullable=False),
+        sa.Column("missed", sa.Text(), nullable=False),
         sa.Column("tier", sa.Text(), nullable=False),
+        sa.Column("asked_tier", sa.Text(), nullable=False),
         sa.Column("fired", sa.Integer(), nullable=False),
+        sa.Column("failed_slots", sa.Integer(), nullable=False),
         sa.Column(
             "created_by_turn", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True
         ),
-        sa.Column(
-            "origin_message_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True
-        ),
+        sa.Column("origin_text", sa.Text(), nullable=True),
+        sa.Column("origin_at", sa.BigInteger(), nullable=True),
         sa.Column(
             "snoozed_from", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True
         ),
@@ -186,7 +201,11 @@ def upgrade() -> None:
             "state IN ('active', 'paused', 'done', 'cancelled', 'failed')",
             name=op.f("ck_jobs_state"),
         ),
+        sa.CheckConstraint("missed IN ('catch_up_one', 'skip')", name=op.f("ck_jobs_missed")),
         sa.CheckConstraint("tier IN ('read_only', 'suggest', 'mutate')", name=op.f("ck_jobs_tier")),
+        sa.CheckConstraint(
+            "asked_tier IN ('read_only', 'suggest', 'mutate')", name=op.f("ck_jobs_asked_tier")
+        ),
         sa.ForeignKeyConstraint(
             ["chat_key"],
             ["chats.chat_key"],
@@ -210,6 +229,13 @@ def upgrade() -> None:
         sqlite_where=sa.text("state = 'active'"),
     )
     op.create_index("ix_jobs_ended", "jobs", ["ended_at"], unique=False)
+    op.create_index(
+        "ix_jobs_snoozed",
+        "jobs",
+        ["snoozed_from"],
+        unique=False,
+        sqlite_where=sa.text("snoozed_from IS NOT NULL"),
+    )
     op.create_table(
         "chunks",
         sa.Column(
@@ -245,6 +271,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("delivery_id", "number"),
         sqlite_autoincrement=True,
     )
+    op.create_index("ix_chunks_external", "chunks", ["external_id"], unique=False)
     op.create_index(
         "ix_chunks_unsure",
         "chunks",
