@@ -1,13 +1,21 @@
 """The reminder tool: set, listed, changed and cancelled, answered from the committed row."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel
 from sqlalchemy import Connection
 
 from extensions.schedule_arguments import DESCRIPTION, PROMPT, ScheduleArguments
-from extensions.schedule_times import Timing, names_time, resolve, resolve_change, resolve_delay
+from extensions.schedule_times import (
+    has_new_time,
+    names_time,
+    resolve,
+    resolve_change,
+    resolve_delay,
+)
 from gateway.domain.delivery import DeliveryKind
 from gateway.domain.job import (
     MAX_CREATES_PER_MINUTE,
@@ -64,7 +72,7 @@ class ScheduleTool:
         self._rules = rules
         self._effects: Mapping[str, _Effect] = {
             "create": self._create,
-            "update": _update,
+            "update": self._update,
             "pause": _pause,
             "resume": _resume,
             "cancel": _cancel,
@@ -123,11 +131,11 @@ class ScheduleTool:
         if isinstance(created, JobLimit):
             return _refused(context, arguments, _LIMITS[created], about=text)
         if created.is_new and created.job.asked_tier is not created.job.tier:
-            self._offer(tx, created.job)
+            self._offer(tx, created.job, now=context.now)
         head = "Reminder set" if created.is_new else "That reminder is set already"
         return _changed(context, head, created.job, note=timing.note)
 
-    def _offer(self, tx: Transaction, job: Job) -> None:
+    def _offer(self, tx: Transaction, job: Job, *, now: datetime) -> None:
         """Ask the person, with the job's full text, for what it wants to do beyond reading."""
         text = (
             f"Reminder #{job.id} wants to do more than read when it runs: {job.asked_tier}.\n"
@@ -138,7 +146,23 @@ class ScheduleTool:
         offer = NewDelivery(
             chat=job.chat, kind=DeliveryKind.NOTICE, text=text, chunks=pieces, offers_job=job.id
         )
-        store_delivery(tx, offer, now=job.created_at)
+        store_delivery(tx, offer, now=now)
+
+    def _update(
+        self, tx: Transaction, context: ToolContext, arguments: ScheduleArguments
+    ) -> ToolResult:
+        if arguments.id is None:
+            return _refused(context, arguments, _ID_MISSING)
+        job = get_job(tx.connection, context.chat, arguments.id)
+        if job is None:
+            return _refused(context, arguments, Refusal.NOT_FOUND.told(arguments.id))
+        change = _change(context, arguments, job)
+        if isinstance(change, str):
+            return _refused(context, arguments, change)
+        changed = update_job(tx, context.chat, arguments.id, change.change, now=context.now)
+        if isinstance(changed, Job) and changed.tier is not job.tier:
+            self._offer(tx, changed, now=context.now)
+        return _answered(context, arguments, "Changed", changed, note=change.note)
 
     def _run_now(
         self, tx: Transaction, context: ToolContext, arguments: ScheduleArguments
@@ -185,32 +209,39 @@ def _origin(context: ToolContext) -> Origin | None:
     return Origin(text=one_line(newest.text, limit=_SHOWN), sent_at=newest.sent_at)
 
 
-def _update(tx: Transaction, context: ToolContext, arguments: ScheduleArguments) -> ToolResult:
-    job = None if arguments.id is None else get_job(tx.connection, context.chat, arguments.id)
-    if arguments.id is None or job is None:
-        reason = _ID_MISSING if arguments.id is None else Refusal.NOT_FOUND.told(arguments.id)
-        return _refused(context, arguments, reason)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    """What an update asks for; `note` is what was assumed."""
+
+    change: JobChange
+    note: str | None = None
+
+
+def _change(context: ToolContext, arguments: ScheduleArguments, job: Job) -> _Change | str:
+    """What is to be different of a job, or why that cannot be."""
     if arguments.do is not None or arguments.tier is not None:
-        return _refused(context, arguments, "do and tier stay; set a new reminder instead.")
+        return "do and tier stay; set a new reminder instead."
     text = None if arguments.text is None else arguments.text.strip()
-    timing = Timing(schedule=job.schedule, first=context.now)
-    found = None if text is None else _check(arguments, text)
-    if found is None and names_time(arguments):
-        asked = resolve_change(context, arguments, job)
-        timing, found = (timing, asked) if isinstance(asked, str) else (asked, None)
-    elif text is None and arguments.missed is None:
-        found = "say what to change: text, a time, until, max_runs or missed."
-    if found is not None:
-        return _refused(context, arguments, found)
-    is_moved = names_time(arguments)
+    wrong = None if text is None else _check(arguments, text)
+    if wrong is not None:
+        return wrong
+    missed = None if arguments.missed is None else MissedWindow(arguments.missed)
+    if not names_time(arguments):
+        if text is None and missed is None:
+            return "say what to change: text, a time, until, max_runs or missed."
+        return _Change(change=JobChange(text=text, missed=missed))
+    timing = resolve_change(context, arguments, job)
+    if isinstance(timing, str):
+        return timing
     change = JobChange(
         text=text,
-        schedule=timing.schedule if is_moved else None,
-        next_slot_at=timing.first if is_moved else None,
-        missed=None if arguments.missed is None else MissedWindow(arguments.missed),
+        schedule=timing.schedule,
+        next_slot_at=timing.first,
+        # A new time is meant in the zone in which the chat lives now.
+        timezone=context.timezone if has_new_time(arguments) else None,
+        missed=missed,
     )
-    changed = update_job(tx, context.chat, arguments.id, change, now=context.now)
-    return _answered(context, arguments, "Changed", changed, note=timing.note)
+    return _Change(change=change, note=timing.note)
 
 
 def _pause(tx: Transaction, context: ToolContext, arguments: ScheduleArguments) -> ToolResult:

@@ -41,9 +41,14 @@ class Timing:
     note: str | None = None
 
 
+def has_new_time(arguments: ScheduleArguments) -> bool:
+    """Whether a call says when, and not only until when or how often."""
+    return bool(_given(arguments))
+
+
 def names_time(arguments: ScheduleArguments) -> bool:
     """Whether a call says anything of when."""
-    return bool(_given(arguments)) or arguments.until is not None or arguments.max_runs is not None
+    return has_new_time(arguments) or arguments.until is not None or arguments.max_runs is not None
 
 
 def resolve(context: ToolContext, arguments: ScheduleArguments) -> Timing | str:

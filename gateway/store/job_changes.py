@@ -65,11 +65,14 @@ _WORDS: Final[Mapping[Refusal, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobChange:
-    """What is to be different; None stays. A schedule comes with its first slot."""
+    """What is to be different; None stays. A schedule comes with its first slot, and with the zone
+    in which it was asked for, if that is another.
+    """
 
     text: str | None = None
     schedule: Schedule | None = None
     next_slot_at: datetime | None = None
+    timezone: str | None = None
     missed: MissedWindow | None = None
 
     def __post_init__(self) -> None:
@@ -114,6 +117,8 @@ def _changed(job: Job, change: JobChange) -> dict[str, object]:
         values |= {"text": change.text, "tier": Tier.READ_ONLY}
     if change.missed is not None:
         values["missed"] = change.missed
+    if change.timezone is not None:
+        values["timezone"] = change.timezone
     if change.schedule is not None and change.next_slot_at is not None:
         values |= {
             "schedule": schedule_to_json(change.schedule),

@@ -218,6 +218,11 @@ def test_no_slot_is_lost_where_clocks_move_by_half_an_hour(
     assert found[: len(expected)] == expected
 
 
+def test_no_slot_is_lost_where_clocks_go_back_over_midnight() -> None:
+    found = shown(parse_cron("15 */23 28 10 *"), "America/St_Johns", "2006-10-28", days=2)
+    assert found == ["28 00:15 -0230", "28 23:15 -0230", "28 23:15 -0330"]
+
+
 def test_no_slot_is_lost_behind_a_day_that_was_left_out() -> None:
     after = at("2011-12-29T12:00:30-10:00")
     for days in ("30,31", "31"):

@@ -1,5 +1,6 @@
 """The reminder tool: what repeats, what is changed, put off and run, and what became of it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -10,6 +11,7 @@ from gateway.domain.job import JobState, Tier
 from gateway.domain.schedule import local_time
 from gateway.domain.tool import NOTHING_SET
 from gateway.domain.turn import TurnState
+from gateway.store.job_changes import allow_job
 from gateway.store.schema import deliveries, jobs, turns
 from tests.factories import BERLIN, CHAT, fire, rows_of
 from tests.unit.test_schedule_tool import IT_IS_NOW, NOW, Bench, bench, said
@@ -170,6 +172,39 @@ async def test_a_reminder_that_is_moved_keeps_its_number(bench: Bench) -> None:
 
     assert result.text == "Changed: #1 Wed 2 Dec 17:30 (Europe/Berlin): call mum"
     assert await bench.slots() == [at("2026-12-02T17:30+01:00")]
+
+
+async def test_a_new_time_is_meant_where_the_chat_lives_now(bench: Bench) -> None:
+    await bench.create(when="every day at 8")
+    bench.context = replace(bench.context, timezone="Asia/Kolkata")
+
+    moved = await bench.ask(action="update", id=1, when="every day at 18:00")
+    ended = await bench.ask(action="update", id=1, max_runs=2)
+
+    assert moved.line == "#1 Tue 1 Dec 18:00 (Asia/Kolkata), daily: call mum"
+    assert await bench.slots() == [at("2026-12-01T18:00+05:30")]
+    assert ended.line == "#1 Tue 1 Dec 18:00 (Asia/Kolkata), daily, 2 times: call mum"
+
+
+async def test_an_end_alone_leaves_a_reminder_in_its_zone(bench: Bench) -> None:
+    await bench.create(when="every day at 8")
+    bench.context = replace(bench.context, timezone="Asia/Kolkata")
+
+    ended = await bench.ask(action="update", id=1, max_runs=2)
+
+    assert ended.line == "#1 Wed 2 Dec 08:00 (Europe/Berlin), daily, 2 times: call mum"
+
+
+async def test_another_text_has_to_be_allowed_again(bench: Bench) -> None:
+    await bench.create(text="tidy the notes", in_="5 minutes", do="prompt", tier="mutate")
+    await bench.store.write(allow_job, CHAT, 1, now=NOW)
+
+    await bench.ask(action="update", id=1, text="delete the notes")
+
+    (row,) = await rows_of(bench.store, jobs)
+    assert (row.tier, row.asked_tier) == (Tier.READ_ONLY, Tier.MUTATE)
+    offers = await rows_of(bench.store, deliveries, deliveries.c.offers_job_id == 1)
+    assert ["delete the notes" in offer.text for offer in offers] == [False, True]
 
 
 async def test_a_moment_can_become_a_series_and_get_another_text(bench: Bench) -> None:
