@@ -109,7 +109,7 @@ def fire_now(
     try:
         job = load_job(row)
     except ValueError:
-        return Refusal.ENDED
+        return Refusal.DAMAGED
     slot = Slot(at=now, key=f"job:{job.id}:now:{call_key}")
     if tx.connection.execute(_SERVED, {"key": slot.key}).one_or_none() is not None:
         return job

@@ -477,7 +477,7 @@ async def test_run_now_refuses_what_is_over_or_of_another_chat(store: Database) 
     assert await run_now(store, job, now=NOW) is Refusal.ENDED
     bad = await made(store, every(HOUR), "bad")
     await store.write(_damage, bad, {"timezone": "Mars/Base"})
-    assert await run_now(store, bad, now=NOW) is Refusal.ENDED
+    assert await run_now(store, bad, now=NOW) is Refusal.DAMAGED
     assert await rows_of(store, turns) == []
 
 
