@@ -232,6 +232,11 @@ class World:
         except sqlite3.OperationalError:
             return []
 
+    def change(self, statement: str, *values: object) -> None:
+        """Change the database of a gateway that does not run."""
+        with contextlib.closing(sqlite3.connect(self.database)) as connection, connection:
+            connection.execute(statement, values)
+
     def count(self, query: str, *values: object) -> int:
         rows = self.rows(f"SELECT count(*) AS n FROM {query}", *values)  # noqa: S608
         return int(rows[0]["n"]) if rows else 0

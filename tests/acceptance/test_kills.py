@@ -125,8 +125,14 @@ async def test_d05_killed_between_t3_and_t4_the_answer_comes_later(
     await api.stop()
     model.open("ready")
     await gateway.until(lambda: bool(connected.count("turns WHERE state = 'answered'")))
-    await gateway.until(lambda: bool(connected.count("chunks WHERE state = 'pending'")))
-    await gateway.kill()
+    # Killed while it cannot commit a T4, so that it is not in the middle of a try.
+    is_killed = False
+    while not is_killed:
+        await gateway.until(lambda: bool(connected.count("chunks WHERE state = 'pending'")))
+        with connected.store_held():
+            if connected.count("chunks WHERE state = 'pending'"):
+                await gateway.kill()
+                is_killed = True
     await api.start()
     gateway = await connected.up()
     await answered(gateway, api, 1)
