@@ -21,19 +21,28 @@ from gateway.domain.job import (
     MAX_CREATES_PER_MINUTE,
     MAX_OPEN_JOBS,
     MAX_TEXT_BYTES,
+    TIER_WORDS,
     Job,
     JobAction,
+    JobState,
     MissedWindow,
     NewJob,
     Origin,
     Tier,
     one_line,
 )
-from gateway.domain.schedule import local_time
-from gateway.domain.tool import NOTHING_SET, Extension, Tool, ToolContext, ToolResult
+from gateway.domain.schedule import At, local_time
+from gateway.domain.tool import (
+    NOTHING_CHANGED,
+    NOTHING_SET,
+    Extension,
+    Tool,
+    ToolContext,
+    ToolResult,
+)
 from gateway.domain.turn import Trigger
 from gateway.store.database import Database, Transaction
-from gateway.store.deliveries import NewDelivery, store_delivery
+from gateway.store.deliveries import Cut, NewDelivery, store_delivery
 from gateway.store.firing import FireRules, fire_now
 from gateway.store.history import job_history, last_fired
 from gateway.store.job_changes import (
@@ -55,9 +64,11 @@ _LIMITS: Mapping[JobLimit, str] = {
         f"at most {MAX_CREATES_PER_MINUTE} reminders a minute can be set; wait a minute."
     ),
 }
-_SETTING = frozenset({"create", "update", "snooze", "resume"})
+_NEW = frozenset({"create", "snooze"})
+_SETTING = _NEW | {"update", "resume"}
 """Actions after which a model may say that a reminder is set: when refused, the person is told."""
 
+_PAUSED = "Paused"
 _SHOWN = 200
 _HISTORY = 10
 
@@ -112,7 +123,9 @@ class ScheduleTool:
         self, tx: Transaction, context: ToolContext, arguments: ScheduleArguments
     ) -> ToolResult:
         text = (arguments.text or "").strip()
-        timing = _check(arguments, text) or resolve(context, arguments)
+        timing = _check_text(arguments, text, self._rules.cut(context.chat)) or resolve(
+            context, arguments
+        )
         if isinstance(timing, str):
             return _refused(context, arguments, timing)
         new = NewJob(
@@ -138,7 +151,7 @@ class ScheduleTool:
     def _offer(self, tx: Transaction, job: Job, *, now: datetime) -> None:
         """Ask the person, with the job's full text, for what it wants to do beyond reading."""
         text = (
-            f"Reminder #{job.id} wants to do more than read when it runs: {job.asked_tier}.\n"
+            f"Reminder #{job.id} asks to {TIER_WORDS[job.asked_tier]} when it runs.\n"
             f"It will be asked: {job.text}\n"
             f"Until you allow it, it may only read: /allow {job.id}"
         )
@@ -156,7 +169,7 @@ class ScheduleTool:
         job = get_job(tx.connection, context.chat, arguments.id)
         if job is None:
             return _refused(context, arguments, Refusal.NOT_FOUND.told(arguments.id))
-        change = _change(context, arguments, job)
+        change = _change(context, arguments, job, self._rules.cut(context.chat))
         if isinstance(change, str):
             return _refused(context, arguments, change)
         changed = update_job(tx, context.chat, arguments.id, change.change, now=context.now)
@@ -191,9 +204,9 @@ def make_extension(database: Database, rules: FireRules) -> Extension:
 _ID_MISSING = "id is missing: the number of it."
 
 
-def _check(arguments: ScheduleArguments, text: str) -> str | None:
+def _check_text(arguments: ScheduleArguments, text: str, cut: Cut) -> str | None:
     """What is wrong with the rest of a create or update."""
-    if not one_line(text, limit=_SHOWN):
+    if not one_line(text, limit=_SHOWN) or not cut(text, is_markdown=False):
         return "text is missing: say what to remind of."
     if len(text.encode()) > MAX_TEXT_BYTES:
         return f"text is longer than {MAX_TEXT_BYTES // 1024} KiB."
@@ -217,12 +230,14 @@ class _Change:
     note: str | None = None
 
 
-def _change(context: ToolContext, arguments: ScheduleArguments, job: Job) -> _Change | str:
+def _change(
+    context: ToolContext, arguments: ScheduleArguments, job: Job, cut: Cut
+) -> _Change | str:
     """What is to be different of a job, or why that cannot be."""
     if arguments.do is not None or arguments.tier is not None:
         return "do and tier stay; set a new reminder instead."
     text = None if arguments.text is None else arguments.text.strip()
-    wrong = None if text is None else _check(arguments, text)
+    wrong = None if text is None else _check_text(arguments, text, cut)
     if wrong is not None:
         return wrong
     missed = None if arguments.missed is None else MissedWindow(arguments.missed)
@@ -233,6 +248,11 @@ def _change(context: ToolContext, arguments: ScheduleArguments, job: Job) -> _Ch
     timing = resolve_change(context, arguments, job)
     if isinstance(timing, str):
         return timing
+    if isinstance(timing.schedule, At) and not isinstance(job.schedule, At):
+        return (
+            f"#{job.id} repeats, and that is one moment. Say how often, like every day at 9, or "
+            "set a new reminder for the one moment."
+        )
     change = JobChange(
         text=text,
         schedule=timing.schedule,
@@ -248,7 +268,7 @@ def _pause(tx: Transaction, context: ToolContext, arguments: ScheduleArguments) 
     if arguments.id is None:
         return _refused(context, arguments, _ID_MISSING)
     paused = pause_job(tx, context.chat, arguments.id, now=context.now)
-    return _answered(context, arguments, "Paused", paused)
+    return _answered(context, arguments, _PAUSED, paused)
 
 
 def _resume(tx: Transaction, context: ToolContext, arguments: ScheduleArguments) -> ToolResult:
@@ -300,7 +320,10 @@ def _answered(
 def _changed(context: ToolContext, head: str, job: Job, *, note: str | None = None) -> ToolResult:
     """What was stored, in its own line."""
     line = job.line(now=context.now)
-    assumed = f" ({note})" if note else ""
+    notes = [note] if note else []
+    if job.state is JobState.PAUSED and head != _PAUSED:
+        notes.append(f"it is paused; /resume {job.id} lets it go on")
+    assumed = f" ({'; '.join(notes)})" if notes else ""
     return ToolResult(ok=True, text=f"{head}: {line}{assumed}", line=line, is_create=True)
 
 
@@ -349,12 +372,13 @@ def _refused(
     present = local_time(context.now, zone, now=context.now)
     is_setting = arguments.action in _SETTING
     named = "" if about is None else f' for "{one_line(about, limit=_SHOWN)}"'
-    head = NOTHING_SET if is_setting else "Nothing was changed"
+    head = NOTHING_SET if arguments.action in _NEW else NOTHING_CHANGED
     text = f"{head}{named}: {reason} It is now {present} ({context.timezone})."
     return ToolResult(ok=False, text=text, is_create=is_setting)
 
 
 def _refuse_arguments(body: Mapping[str, object], reason: str) -> ToolResult:
     is_setting = body.get("action") in _SETTING
-    text = f"{NOTHING_SET}: {reason}" if is_setting else reason
+    head = NOTHING_SET if body.get("action") in _NEW else NOTHING_CHANGED
+    text = f"{head}: {reason}" if is_setting else reason
     return ToolResult(ok=False, text=text, is_create=is_setting)

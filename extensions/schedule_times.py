@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from extensions.schedule_arguments import ScheduleArguments
@@ -13,7 +13,9 @@ from gateway.domain.schedule import (
     MAX_PERIOD,
     MIN_PERIOD,
     At,
+    Daily,
     Schedule,
+    Weekly,
     next_slot,
     parse_cron,
     to_millis,
@@ -29,6 +31,10 @@ FORMS = (
     'minutes"), at (ISO 8601, like 2026-12-01T09:00), cron (like "0 9 * * mon-fri") or schedule.'
 )
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_CLOCK = re.compile(
+    r"\s*(?:at |to )?(\d{1,2}(?:[:.]\d{2})?(?:\s*[ap]\.?m\.?)?|noon|midnight)\s*", re.IGNORECASE
+)
+_FAR = timedelta(days=10 * 366)
 _NICKNAME = re.compile(r"\s*@[a-z]", re.IGNORECASE)
 
 
@@ -65,11 +71,34 @@ def resolve(context: ToolContext, arguments: ScheduleArguments) -> Timing | str:
 def resolve_change(context: ToolContext, arguments: ScheduleArguments, job: Job) -> Timing | str:
     """As `resolve`, for a job that may keep its times and get another end only."""
     if _given(arguments):
-        return resolve(context, arguments)
-    first = next_slot(job.schedule, after=context.now, zone=ZoneInfo(job.timezone))
+        clock = None if arguments.when is None else _CLOCK.fullmatch(arguments.when)
+        kept = None if clock is None else _at_clock(context, clock[1], job)
+        return kept or resolve(context, arguments)
+    schedule = job.schedule
+    if arguments.until is not None and not isinstance(schedule, At):
+        schedule = replace(schedule, until=None)
+    first = next_slot(schedule, after=context.now, zone=ZoneInfo(job.timezone))
     if first is None:
         return f"its time has passed; {FORMS}"
-    return _bounded(context, arguments, Timing(schedule=job.schedule, first=first))
+    return _bounded(context, arguments, Timing(schedule=schedule, first=first))
+
+
+def _at_clock(context: ToolContext, clock: str, job: Job) -> Timing | None:
+    """The job at another time of its own day or days; None = that cannot be."""
+    zone = ZoneInfo(context.timezone)
+    match job.schedule:
+        case At(at=at):
+            day = at.astimezone(zone).date()
+            timing = _from_words(context, f"{day} at {clock}", since=context.now)
+            return None if isinstance(timing, str) else timing
+        case Daily() | Weekly():
+            asked = parse_when(f"every day at {clock}", now=context.now, zone=zone)
+            if not isinstance(asked, Understood) or not isinstance(asked.schedule, Daily):
+                return None
+            moved = _first_of(context, replace(job.schedule, time=asked.schedule.time))
+            return None if isinstance(moved, str) else replace(moved, note=asked.note)
+        case _:
+            return None
 
 
 def resolve_delay(context: ToolContext, arguments: ScheduleArguments) -> datetime | str:
@@ -95,7 +124,9 @@ def _read(context: ToolContext, arguments: ScheduleArguments) -> Timing | str:
         return _first_of(context, parse_cron(arguments.cron))
     if arguments.at is not None:
         # A moment that was named in full is checked against now, whatever the turn waited.
-        return _from_words(context, arguments.at, since=context.now)
+        timing = _from_words(context, arguments.at, since=context.now)
+        is_full = ":" in arguments.at and not isinstance(timing, str)
+        return replace(timing, note=None) if is_full and not isinstance(timing, str) else timing
     if arguments.in_ is not None:
         words = _as_delay(arguments.in_)
         return _from_words(context, words, since=_said_at(context, arguments.in_))
@@ -105,8 +136,8 @@ def _read(context: ToolContext, arguments: ScheduleArguments) -> Timing | str:
 
 def _first_of(context: ToolContext, schedule: Schedule) -> Timing | str:
     first = next_slot(schedule, after=context.now, zone=ZoneInfo(context.timezone))
-    if first is None:
-        return "that never comes, or is over already."
+    if first is None or first - context.now > _FAR:
+        return "that never comes, is over already, or is too many years ahead."
     return Timing(schedule=schedule, first=first)
 
 

@@ -147,7 +147,7 @@ class Job:
         if self.snoozed_from is not None:
             marks.append("snoozed")
         if self.action is JobAction.PROMPT and self.asked_tier is not self.tier:
-            marks.append(f"asks to {_ASKS[self.asked_tier]}: /allow {self.id}")
+            marks.append(f"asks to {TIER_WORDS[self.asked_tier]}: /allow {self.id}")
         return self.line(now=now) + "".join(f" ({mark})" for mark in marks if mark)
 
     def _standing(self, *, now: datetime) -> str:
@@ -163,11 +163,12 @@ class Job:
                 return str(self.state)
 
 
-_ASKS = {
+TIER_WORDS = {
     Tier.READ_ONLY: "read only",
-    Tier.SUGGEST: "write into its workspace",
-    Tier.MUTATE: "change things",
+    Tier.SUGGEST: "read, and write into its own workspace",
+    Tier.MUTATE: "read, write and change things",
 }
+"""What a tier allows, as people are told."""
 
 
 def one_line(text: str, *, limit: int) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from gateway.domain.job import JobId
+from gateway.domain.job import MAX_TEXT_BYTES, JobId, one_line
 from gateway.domain.schedule import local_time
 
 LATE_AFTER = timedelta(minutes=2)
@@ -13,23 +13,31 @@ LATE_AFTER = timedelta(minutes=2)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueReminder:
-    """A fired slot whose text is on its way: the stored one, or what a model made of it."""
+    """A fired slot whose text is on its way: the stored one, or what a model made of it.
+
+    `earlier` counts slots of the same job before it, for which it stands as well.
+    """
 
     job_id: JobId
     text: str
     slot_at: datetime
     timezone: str
     reply: str | None = None
+    earlier: int = 0
 
 
 def reminder_text(due: list[DueReminder], *, now: datetime) -> str:
     """What is sent for the slots that share a delivery; each late one says when it was due."""
     texts = [_due_text(one, now=now) for one in due]
-    return texts[0] if len(texts) == 1 else "\n".join(f"• {text}" for text in texts)
+    if len(texts) == 1:
+        return texts[0]
+    # One line each, so that no text can look like two reminders.
+    return "\n".join(f"• {one_line(text, limit=MAX_TEXT_BYTES)}" for text in texts)
 
 
 def _due_text(due: DueReminder, *, now: datetime) -> str:
-    return " ".join(filter(None, (late_note(due, now=now), due.text)))
+    times = {0: "", 1: "(and once before)"}.get(due.earlier, f"(and {due.earlier} times before)")
+    return " ".join(filter(None, (late_note(due, now=now), due.text, times)))
 
 
 def late_note(due: DueReminder, *, now: datetime) -> str:

@@ -24,7 +24,7 @@ DAY_NAMES: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 WORKDAYS: Final = frozenset(range(5))
 
 _FIRST_MILLIS: Final = -62_000_000_000_000  # in the year 5
-_LAST_MILLIS: Final = 253_370_000_000_000  # in the year 9998
+LAST_MILLIS: Final = 253_370_000_000_000  # in the year 9998
 _GRACE_LEAST: Final = timedelta(seconds=60)
 _GRACE_MOST: Final = timedelta(minutes=15)
 _GRACE_DAILY: Final = timedelta(hours=1)
@@ -98,7 +98,7 @@ def from_millis(millis: int) -> datetime:
 
     Raises ValueError at the ends of the calendar, where a moment has no local time in each zone.
     """
-    if not _FIRST_MILLIS <= millis <= _LAST_MILLIS:
+    if not _FIRST_MILLIS <= millis <= LAST_MILLIS:
         raise ValueError("beyond the calendar")
     return datetime.fromtimestamp(millis / 1000, UTC)
 

@@ -6,9 +6,7 @@ from datetime import date, datetime, time, timedelta
 from typing import Final, assert_never
 from zoneinfo import ZoneInfo
 
-from cronsim import CronSim
-
-from gateway.domain.cron import read_cron
+from gateway.domain.cron_words import day_list, describe_cron
 from gateway.domain.schedule import (
     DAY_NAMES,
     MAX_EVERY,
@@ -37,7 +35,6 @@ _UNITS: Final = (
     (timedelta(seconds=1), "second"),
 )
 _WEEKEND: Final = frozenset({5, 6})
-_ORDINALS: Final = ("first", "second", "third", "fourth", "fifth")
 _MAX_RUNS: Final = 1_000_000
 
 _Fields = Mapping[str, object]
@@ -220,8 +217,7 @@ def _rhythm(schedule: Every | Daily | Weekly | Cron) -> str:
         case Weekly():
             return _weekly(schedule)
         case Cron():
-            days = _cron_days(schedule.expression)
-            return f"cron {schedule.expression}{days}"
+            return describe_cron(schedule.expression)
         case _:
             assert_never(schedule)
 
@@ -234,7 +230,7 @@ def describe_period(period: timedelta) -> str:
 
 
 def _weekly(schedule: Weekly) -> str:
-    named = _day_list(sorted(schedule.days))
+    named = day_list(sorted(schedule.days))
     if schedule.every > 1:
         return f"every {schedule.every} weeks" + (f" on {named}" if len(schedule.days) > 1 else "")
     if len(schedule.days) == 1:
@@ -242,26 +238,3 @@ def _weekly(schedule: Weekly) -> str:
     if schedule.days == WORKDAYS:
         return "weekdays"
     return "weekends" if schedule.days == _WEEKEND else named
-
-
-def _cron_days(expression: str) -> str:
-    """The days of the week that an expression names, since numbers are misread easily."""
-    if expression.split()[4] == "*":
-        return ""
-    parsed = read_cron(expression)
-    plain = sorted({(item - 1) % 7 for item in parsed.weekdays if isinstance(item, int)})
-    names = [_day_list(plain)] if plain else []
-    for item in sorted(parsed.weekdays, key=str):
-        if isinstance(item, tuple):
-            day, nth = item
-            which = "last" if nth == CronSim.LAST else _ORDINALS[nth - 1]
-            names.append(f"{which} {DAY_NAMES[(day - 1) % 7]}")
-    return f" ({', '.join(names)})"
-
-
-def _day_list(days: list[int]) -> str:
-    """`Mon, Wed`, and a run of three or more as `Mon-Fri`."""
-    is_run = len(days) > 2 and days == list(range(days[0], days[-1] + 1))
-    if is_run:
-        return f"{DAY_NAMES[days[0]]}-{DAY_NAMES[days[-1]]}"
-    return ", ".join(DAY_NAMES[day] for day in days)

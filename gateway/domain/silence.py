@@ -7,7 +7,14 @@ SENTINEL = "NOTHING"
 
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 _WORD = re.compile(r"\w+")
-_BRACKETED = re.compile(r"\W*\[\W*\w+\W*\]\W*")
+_TOKENS = frozenset(
+    {
+        *("NOTHING", "SILENT", "SILENCE", "SKIP", "NONE", "NULL", "EMPTY", "OK"),
+        *("HEARTBEAT_OK", "HEARTBEATOK", "NO_REPLY", "NOREPLY", "NO_RESPONSE", "NO_OUTPUT"),
+    }
+)
+_LONGEST = 200
+"""Characters of a reply that may be a token with marks around it."""
 
 
 def is_nothing(reply: str) -> bool:
@@ -22,13 +29,13 @@ def is_evasion(reply: str) -> bool:
 
     For turns that owe the person a text: what they would have been sent stands in for it.
     """
-    words = _words(reply)
-    if len(words) != 1:
-        return not reply.strip()
-    is_shouted = words[0].isupper() and len(words[0]) > 1
-    return is_shouted or is_nothing(reply) or _BRACKETED.fullmatch(reply) is not None
+    if not reply.strip():
+        return True
+    return "_".join(word.strip("_").upper() for word in _words(reply)) in _TOKENS
 
 
 def _words(reply: str) -> list[str]:
+    if len(reply.strip()) > _LONGEST:
+        return [reply]
     words = _WORD.findall(_TAG.sub(" ", reply))
     return [word for word in words if word.strip("_")]

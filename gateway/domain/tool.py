@@ -15,6 +15,9 @@ from gateway.domain.turn import RunId, Trigger, TurnId
 NOTHING_SET = "No reminder was set"
 """Starts the answer of every failed create, so that a reply that repeats it needs no addition."""
 
+NOTHING_CHANGED = "Nothing was changed"
+"""Starts the answer of every failed change of a reminder that is there."""
+
 NOT_SAVED = "Not saved: the gateway's store is busy or full. Please try again in a minute."
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 _SECOND = timedelta(seconds=1)
 
@@ -35,6 +36,14 @@ def instants(day: date, clock: time, zone: tzinfo) -> list[Instant]:
         f"{jump.astimezone(zone):%H:%M}"
     )
     return [Instant(at=jump, note=note)]
+
+
+def zone_or_none(stored: object) -> ZoneInfo | None:
+    """The time zone of a stored name; None = there is none, or it is damaged."""
+    try:
+        return ZoneInfo(stored) if isinstance(stored, str) else None
+    except (ZoneInfoNotFoundError, OSError, ValueError):
+        return None
 
 
 def first_instant(day: date, clock: time, zone: tzinfo) -> datetime | None:

@@ -1,6 +1,7 @@
 """What a press of a button under a message of ours does, and a short reply to a reminder."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import assert_never
@@ -20,6 +21,7 @@ from gateway.engine.reminder_commands import allow_one, ask_which, cancel_one, l
 from gateway.store.database import Transaction
 from gateway.store.history import FiredJob, delivery_of, fired_by
 from gateway.store.jobs import OPEN_JOB_STATES, get_job, list_jobs
+from gateway.store.wire import is_offer_of
 
 Effect = Callable[[Transaction], Done]
 
@@ -29,24 +31,26 @@ _ENDED = (JobState.DONE, JobState.CANCELLED)
 def press(tx: Transaction, message: NewMessage, asking: Asking) -> Done:
     """Do what a button asks for; the answer goes under the message that it is under."""
     button = Button.parse(message.text)
-    told = None if button is None else _pressed(tx, button, asking)
-    if told is None:
+    done = None if button is None else _pressed(tx, message, button, asking)
+    if done is None:
         return Done(text=texts.STALE_BUTTON)
-    return Done(text=told, under=message.quoted_external_id)
+    return replace(done, under=message.quoted_external_id)
 
 
-def _pressed(tx: Transaction, button: Button, asking: Asking) -> str | None:
+def _pressed(tx: Transaction, message: NewMessage, button: Button, asking: Asking) -> Done | None:
     """What came of a press; None = nothing of this chat is behind the button."""
     if button.action is ButtonAction.ALLOW:
         job = get_job(tx.connection, asking.chat, button.subject)
-        return None if job is None else allow_one(tx, job.id, asking)
+        under = message.quoted_external_id
+        if job is None or under is None or not is_offer_of(tx.connection, asking.chat, under, job):
+            return None  # a button under what the job said before allows nothing
+        return Done(text=allow_one(tx, job.id, asking))
     fired = live(fired_by(tx.connection, asking.chat, DeliveryId(button.subject)))
     if len(fired) != 1:
         return None
     match button.action:
         case ButtonAction.DONE:
-            _done(tx, fired[0], asking)
-            return "✓ Done"
+            return replace(_done(tx, fired[0], asking), text="✓ Done")
         case ButtonAction.SNOOZE_10_MINUTES:
             until = asking.now + timedelta(minutes=10)
         case ButtonAction.SNOOZE_1_HOUR:
@@ -55,7 +59,7 @@ def _pressed(tx: Transaction, button: Button, asking: Asking) -> str | None:
             until = _tomorrow(fired[0], asking)
         case _:
             assert_never(button.action)
-    return snooze_fired(tx, fired[0], until, asking)
+    return Done(text=snooze_fired(tx, fired[0], until, asking))
 
 
 def _tomorrow(fired: FiredJob, asking: Asking) -> datetime:
@@ -102,12 +106,12 @@ def _done(tx: Transaction, fired: FiredJob | None, asking: Asking) -> Done:
     """What was put off is done, too; a series goes on."""
     if fired is None:
         return Done(text="Done.")
-    for job in _put_off(tx.connection, fired, asking):
-        cancel_one(tx, job.id, asking)
+    put_off = _put_off(tx.connection, fired, asking)
+    ended = joined(cancel_one(tx, job.id, asking) for job in put_off)
     job = fired.job
     if job.state is JobState.ACTIVE and job.next_slot_at is not None:
-        return Done(text=f"Done. It comes again: {job.line(now=asking.now)}")
-    return Done(text="Done.")
+        return replace(ended, text=f"Done. It comes again: {job.line(now=asking.now)}")
+    return replace(ended, text="Done.")
 
 
 def _stop(tx: Transaction, fired: FiredJob, asking: Asking) -> Done:
@@ -120,7 +124,7 @@ def _stop(tx: Transaction, fired: FiredJob, asking: Asking) -> Done:
 
 
 def _put_off(connection: Connection, fired: FiredJob, asking: Asking) -> list[Job]:
-    """What was put off of this slot and has not gone off yet."""
+    """What was put off of this slot and is not over yet."""
     return [
         job
         for job in list_jobs(connection, asking.chat)

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from gateway.domain.job import Job, JobState, Tier, one_line
+from gateway.domain.job import TIER_WORDS, Job, JobState, Tier, one_line
 from gateway.domain.quick import SNOOZE, read_delay
 from gateway.domain.schedule import local_time
 from gateway.domain.when import Unclear, Understood
@@ -25,12 +25,6 @@ _SHOWN_TEXT = 200
 _SHOWN_ZONES = 10
 _MOST_DIGITS = 15
 _MOST_NUMBERS = 20
-
-_MAY = {
-    Tier.READ_ONLY: "read only",
-    Tier.SUGGEST: "read, and write into its own workspace",
-    Tier.MUTATE: "read, write and run things",
-}
 
 
 def show_reminders(tx: Transaction, argument: str, asking: Asking) -> Done:
@@ -159,7 +153,7 @@ def allow_one(tx: Transaction, number: int, asking: Asking) -> str:
             allowed = known
     if isinstance(allowed, Refusal):
         return allowed.told(number)
-    return f"Allowed to {_MAY[allowed.tier]}: {allowed.line(now=asking.now)}"
+    return f"Allowed to {TIER_WORDS[allowed.tier]}: {allowed.line(now=asking.now)}"
 
 
 def snooze_fired(tx: Transaction, fired: FiredJob, until: datetime, asking: Asking) -> str:
@@ -215,7 +209,7 @@ def _show_one(tx: Transaction, number: int, asking: Asking) -> str:
         lines.append(f"Its text:\n{job.text}")
     lines.append(_what_comes(job, zone, asking))
     if job.asked_tier is not job.tier:
-        lines.append(f"It asks to {_MAY[job.asked_tier]}; allow it with /allow {number}")
+        lines.append(f"It asks to {TIER_WORDS[job.asked_tier]}; allow it with /allow {number}")
     records = job_history(tx.connection, asking.chat, number, limit=_SHOWN_SLOTS)
     lines.append("Lately, newest first:" if records else "It has not gone off yet.")
     lines += [record.told(zone, now=asking.now) for record in records]

@@ -42,10 +42,6 @@ NOT_TAKEN = "Something went wrong as that message came in, so I cannot answer it
 
 SNOOZE_FORM = "Write for example /snooze 2 10m or /snooze 2 tomorrow at 9."
 
-CAME_AGAIN = (
-    "You put this one off before, and it came again since. Snooze the newer message instead."
-)
-
 ZONE_FORM = (
     "Write it like Europe/Berlin or America/New_York, or the large city that it is named after."
 )

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, bindparam, delete, insert, select, updat
 
 from gateway.domain.message import ChannelName, ChatKey
 from gateway.domain.schedule import to_millis
+from gateway.domain.wallclock import zone_or_none
 from gateway.store.database import Topic, Transaction, upsert
 from gateway.store.schema import addresses, allowed, chats, episodes, pairings
 
@@ -111,7 +112,7 @@ def chat_of(row: Row[Any]) -> Chat:
         key=ChatKey.parse(row.chat_key),
         address=row.address,
         is_group=row.is_group,
-        timezone=row.timezone,
+        timezone=row.timezone if zone_or_none(row.timezone) else None,
         session_ref=row.session_ref,
     )
 

@@ -24,7 +24,7 @@ from gateway.domain.job import Job, JobAction, JobState, one_line
 from gateway.domain.message import ChannelName, ChatKey
 from gateway.domain.missed import Coming, coming_slot
 from gateway.domain.reminder import LATE_AFTER
-from gateway.domain.schedule import At, to_millis
+from gateway.domain.schedule import LAST_MILLIS, At, to_millis
 from gateway.domain.turn import TurnState
 from gateway.store.chats import Admits
 from gateway.store.database import Topic, Transaction
@@ -39,7 +39,7 @@ from gateway.store.slots import Slot, insert_turn, planned_slot, settle_jobs
 
 log = logging.getLogger(__name__)
 
-_FIRE_BATCH = 200
+_FIRE_BATCH = 50
 _NAMED_TEXT = 120
 
 _MOVE_JOB = update(jobs).where(
@@ -135,6 +135,8 @@ def earliest_slot(
         .where(
             JOB_IS_ACTIVE,
             jobs.c.next_slot_at > to_millis(after),
+            # A text in place of a moment sorts behind every number.
+            jobs.c.next_slot_at <= LAST_MILLIS,
             chats.c.channel.in_(channels),
         )
         .order_by(jobs.c.next_slot_at)

@@ -3,14 +3,15 @@
 from collections.abc import Collection
 from datetime import date, datetime, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection, Row, bindparam, select, update
 
 from gateway.domain.heartbeat import CheckIn, HeartbeatRules, PutOff, Silence, decide
 from gateway.domain.message import ChannelName, ChatKey
-from gateway.domain.schedule import to_millis
+from gateway.domain.schedule import LAST_MILLIS, to_millis
 from gateway.domain.turn import Trigger, TurnState
+from gateway.domain.wallclock import zone_or_none
 from gateway.store.chats import Admits
 from gateway.store.database import Topic, Transaction, upsert
 from gateway.store.events import moment, record_event
@@ -57,7 +58,10 @@ def queue_heartbeats(
     ).all()
     queued = 0
     for row in rows:
-        chat = ChatKey.parse(row.chat_key)
+        try:
+            chat = ChatKey.parse(row.chat_key)
+        except ValueError:
+            continue  # a damaged chat harms no other
         if not admits(tx.connection, chat):
             _move(tx, chat, next_heartbeat_at=None)
             continue
@@ -76,7 +80,11 @@ def earliest_heartbeat(
     """When the first check-in later than `after` is due; None = none is."""
     stored = connection.execute(
         select(chats.c.next_heartbeat_at)
-        .where(chats.c.next_heartbeat_at > to_millis(after), chats.c.channel.in_(channels))
+        .where(
+            chats.c.next_heartbeat_at > to_millis(after),
+            chats.c.next_heartbeat_at <= LAST_MILLIS,
+            chats.c.channel.in_(channels),
+        )
         .order_by(chats.c.next_heartbeat_at)
         .limit(1)
     ).scalar_one_or_none()
@@ -85,19 +93,11 @@ def earliest_heartbeat(
 
 def _silence(connection: Connection, row: Row[Any], rules: HeartbeatRules) -> Silence:
     return Silence(
-        zone=_zone(row.timezone) or ZoneInfo(rules.timezone),
+        zone=zone_or_none(row.timezone) or ZoneInfo(rules.timezone),
         is_busy=connection.execute(_IS_BUSY, {"chat": row.chat_key}).first() is not None,
         day=_day(row.heartbeat_day),
-        count=row.heartbeats,
+        count=row.heartbeats if isinstance(row.heartbeats, int) else 0,
     )
-
-
-def _zone(stored: object) -> ZoneInfo | None:
-    """The chat's own zone, if it has one and it is not damaged."""
-    try:
-        return ZoneInfo(stored) if isinstance(stored, str) else None
-    except (ZoneInfoNotFoundError, OSError, ValueError):
-        return None
 
 
 def _day(stored: object) -> date | None:

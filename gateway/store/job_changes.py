@@ -134,7 +134,8 @@ def _differs_in_end_only(before: Schedule, after: Schedule) -> bool:
     """Whether the runs that were counted go on counting for `max_runs`."""
     if isinstance(before, At) or isinstance(after, At):
         return False
-    return replace(before, until=None) == replace(after, until=None)
+    endless = replace(before, until=None, max_runs=None)
+    return endless == replace(after, until=None, max_runs=None)
 
 
 def _is_held(connection: Connection, job: JobId) -> bool:
@@ -191,7 +192,7 @@ def snooze(
     chat = fired.job.chat
     known = _put_off(tx.connection, fired.turn)
     if known is not None and known.state is not JobState.CANCELLED:
-        if known.next_slot_at is None:
+        if known.next_slot_at is None and known.state is not JobState.FAILED:
             return Refusal.CAME_AGAIN
         moved = _move(tx, known, until, now=now)
         return moved if isinstance(moved, Refusal) else Snoozed(job=moved, is_moved=True)

@@ -28,7 +28,7 @@ from gateway.domain.schedule_forms import schedule_from_json, schedule_to_json
 from gateway.domain.turn import RunId, TurnId, TurnState
 from gateway.store.database import Topic, Transaction
 from gateway.store.deliveries import EndReason, drop_delivery, is_touched
-from gateway.store.events import moment, read_moment, record_event, save_transition
+from gateway.store.events import read_moment, record_event, save_transition
 from gateway.store.reminders import due_reminders
 from gateway.store.schema import DELIVERY_IS_OPEN, TURN_IS_OPEN, deliveries, jobs, turns
 from gateway.store.stopping import cancel_turn
@@ -98,9 +98,9 @@ def load_job(row: Row[Any]) -> Job:
             text=row.text,
             schedule=schedule_from_json(row.schedule),
             timezone=row.timezone,
-            next_slot_at=moment(row.next_slot_at),
-            last_slot_at=moment(row.last_slot_at),
-            created_at=from_millis(row.created_at),
+            next_slot_at=_moment(row.next_slot_at),
+            last_slot_at=_moment(row.last_slot_at),
+            created_at=from_millis(_count(row.created_at)),
             tier=Tier(row.tier),
             asked_tier=Tier(row.asked_tier),
             missed=MissedWindow(row.missed),
@@ -146,9 +146,15 @@ def salvage_job(row: Row[Any]) -> Job:
 
 
 def _count(stored: object) -> int:
-    if not isinstance(stored, int):
+    """A whole number to which one more can be added."""
+    if not isinstance(stored, int) or abs(stored) >= _LARGEST_ID:
         raise TypeError("not a whole number")
     return stored
+
+
+def _moment(stored: object) -> datetime | None:
+    """A moment; a fraction would never be found again by the row that it stands in."""
+    return None if stored is None else from_millis(_count(stored))
 
 
 def _origin(row: Row[Any]) -> Origin | None:

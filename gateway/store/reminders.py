@@ -1,8 +1,9 @@
 """Reminder deliveries: which slots' texts one carries, and what it says now."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
@@ -13,11 +14,13 @@ from gateway.domain.reminder import DueReminder, late_note, reminder_text
 from gateway.domain.richtext import RichText
 from gateway.domain.schedule import to_millis
 from gateway.domain.turn import TurnId
+from gateway.domain.wallclock import zone_or_none
 from gateway.store.database import Topic, Transaction
 from gateway.store.deliveries import DELIVERY_IS_TOUCHED, Cut, recut
 from gateway.store.events import read_moment, record_event
 from gateway.store.schema import DELIVERY_IS_PENDING, deliveries, jobs, turns
 
+_LINES_OF_A_JOB = 3
 _DAMAGED_TEXT = "(its text is damaged)"
 
 _SLOTS = (
@@ -50,46 +53,57 @@ _PUT_IN_DELIVERY = update(turns).where(turns.c.id == bindparam("turn"))
 def due_reminders(connection: Connection, delivery: DeliveryId) -> list[DueReminder]:
     """The slots whose text a delivery carries, oldest first, without those of cancelled jobs.
 
+    Of many slots of a job the newest stand for all: nobody reads a hundred lines that are alike.
     A job that was damaged since it fired is told as well as it can be, and harms no other.
     """
     rows = connection.execute(_SLOTS, {"delivery": delivery}).all()
-    return [
-        DueReminder(
-            job_id=JobId(row.id),
-            text=row.text if isinstance(row.text, str) else _DAMAGED_TEXT,
-            reply=row.reply if isinstance(row.reply, str) else None,
-            slot_at=read_moment(row.slot_at),
-            timezone=row.timezone if _is_zone(row.timezone) else "UTC",
+    ahead = Counter(row.id for row in rows)
+    due = []
+    for row in rows:
+        ahead[row.id] -= 1
+        if ahead[row.id] >= _LINES_OF_A_JOB:
+            continue
+        is_oldest = ahead[row.id] == _LINES_OF_A_JOB - 1
+        due.append(
+            DueReminder(
+                job_id=JobId(row.id),
+                text=row.text if isinstance(row.text, str) else _DAMAGED_TEXT,
+                reply=row.reply if isinstance(row.reply, str) else None,
+                slot_at=read_moment(row.slot_at),
+                timezone=row.timezone if zone_or_none(row.timezone) else "UTC",
+                earlier=sum(one.id == row.id for one in rows) - _LINES_OF_A_JOB if is_oldest else 0,
+            )
         )
-        for row in rows
-    ]
+    return due
 
 
-def _is_zone(stored: object) -> bool:
-    try:
-        return isinstance(stored, str) and ZoneInfo(stored) is not None
-    except (ZoneInfoNotFoundError, OSError, ValueError):
-        return False
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saying:
+    """What a reminder's delivery says now: a model's reply, or stored texts as they stand."""
+
+    text: str
+    is_markdown: bool
+
+    def pieces(self, cut: Cut) -> tuple[RichText, ...]:
+        """Marks alone are nothing once rendered: then they are shown as typed."""
+        rendered = cut(self.text, is_markdown=True) if self.is_markdown else ()
+        return rendered or cut(self.text, is_markdown=False)
 
 
-def reminder_pieces(
-    connection: Connection, delivery: DeliveryId, cut: Cut, *, now: datetime
-) -> tuple[str, tuple[RichText, ...]] | None:
-    """What a reminder's delivery says now, and its pieces; None = no line of it is left.
-
-    It carries either one reply of a model, which is Markdown, or stored texts, each as it stands.
-    """
+def reminder_saying(
+    connection: Connection, delivery: DeliveryId, *, now: datetime
+) -> Saying | None:
+    """What a reminder's delivery says now; None = no line of it is left."""
     due = due_reminders(connection, delivery)
     if not due:
         return None
     first = due[0]
     if first.reply is None:
-        text = reminder_text(due, now=now)
-        return text, cut(text, is_markdown=False)
+        return Saying(text=reminder_text(due, now=now), is_markdown=False)
     late = late_note(first, now=now)
     # A line of its own: behind the note, a heading or a list would be none any more.
     text = f"{late}\n\n{first.reply}" if late else first.reply
-    return text, cut(text, is_markdown=True) or cut(text, is_markdown=False)
+    return Saying(text=text, is_markdown=True)
 
 
 def join_reminder(tx: Transaction, chat: ChatKey, turn: TurnId, *, now: datetime) -> DeliveryId:
@@ -132,7 +146,7 @@ def write_reminders(
 ) -> None:
     """Give the reminders that were joined their text and chunks."""
     for chat, delivery in joined:
-        written = reminder_pieces(tx.connection, delivery, cut(chat), now=now)
-        if written is not None:
-            recut(tx, delivery, *written, now=now)
+        saying = reminder_saying(tx.connection, delivery, now=now)
+        if saying is not None:
+            recut(tx, delivery, saying.text, saying.pieces(cut(chat)), now=now)
             tx.touch(Topic.DELIVERIES, chat)

@@ -38,7 +38,7 @@ from gateway.store.deliveries import (
     recut,
 )
 from gateway.store.events import moment, read_moment, save_transition
-from gateway.store.reminders import reminder_pieces
+from gateway.store.reminders import reminder_saying
 from gateway.store.schema import (
     CHUNK_IS_SENDING,
     DELIVERY_IS_OPEN,
@@ -280,14 +280,13 @@ def _bring_up_to_date(tx: Transaction, row: Row[Any], cut: Cut, *, now: datetime
     delivery = DeliveryId(row.delivery_id)
     if row.kind != DeliveryKind.REMINDER or is_touched(tx.connection, delivery):
         return False
-    written = reminder_pieces(tx.connection, delivery, cut, now=now)
-    if written is None:
+    saying = reminder_saying(tx.connection, delivery, now=now)
+    if saying is None:
         drop_delivery(tx, delivery, DeliveryState.PENDING, reason=EndReason.CANCELLED, now=now)
         return True
-    text, pieces = written
-    if text == row.delivery_text:
+    if saying.text == row.delivery_text:
         return False
-    recut(tx, delivery, text, pieces, now=now)
+    recut(tx, delivery, saying.text, saying.pieces(cut), now=now)
     return True
 
 

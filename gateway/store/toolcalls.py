@@ -5,14 +5,14 @@ from collections.abc import Callable
 from sqlalchemy import Connection, bindparam, insert, select
 
 from gateway.domain.schedule import to_millis
-from gateway.domain.tool import NOTHING_SET, ToolContext, ToolResult
+from gateway.domain.tool import NOTHING_CHANGED, NOTHING_SET, ToolContext, ToolResult
 from gateway.domain.turn import RunState, TurnId
 from gateway.errors import StaleStateError
 from gateway.store.database import Transaction
 from gateway.store.schema import runs, tool_calls
 
 _CALLS = (
-    select(tool_calls.c.ok, tool_calls.c.line, tool_calls.c.is_create)
+    select(tool_calls.c.ok, tool_calls.c.text, tool_calls.c.line, tool_calls.c.is_create)
     .where(tool_calls.c.turn_id == bindparam("turn"))
     .order_by(tool_calls.c.id)
 )
@@ -68,7 +68,9 @@ def with_stored_lines(connection: Connection, turn: TurnId, reply: str) -> str:
     calls = connection.execute(_CALLS, {"turn": turn}).all()
     lines = dict.fromkeys(call.line for call in calls if call.line is not None)
     missing = [line for line in lines if line not in reply]
-    created = [bool(call.ok) for call in calls if call.is_create]
-    if created and not any(created) and NOTHING_SET not in reply:
-        missing.append(f"{NOTHING_SET}.")
+    setting = [call for call in calls if call.is_create]
+    if setting and not any(call.ok for call in setting):
+        is_change = all(call.text.startswith(NOTHING_CHANGED) for call in setting)
+        said = NOTHING_CHANGED if is_change else NOTHING_SET
+        missing += [] if said in reply else [f"{said}."]
     return "\n\n".join([reply, "\n".join(missing)]) if missing else reply

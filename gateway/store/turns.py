@@ -66,7 +66,9 @@ class Claim:
         """What its tools may do: all that who wrote asks for, else what the job was allowed."""
         if self.trigger is Trigger.MESSAGE:
             return Tier.MUTATE
-        return Tier.READ_ONLY if self.job is None else self.job.tier
+        if self.job is None or self.job.text != self.text:
+            return Tier.READ_ONLY  # what was allowed was allowed under another text
+        return self.job.tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

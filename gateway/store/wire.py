@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, bindparam, func, select
 
 from gateway.domain.button import Button, ButtonAction, reminder_buttons
 from gateway.domain.delivery import Chunk, ChunkId, ChunkState, DeliveryId, DeliveryKind
-from gateway.domain.job import JobState
+from gateway.domain.job import Job, JobState
 from gateway.domain.message import ChatKey
 from gateway.domain.richtext import RichText
 from gateway.store.schema import chunks, deliveries, jobs, turns
@@ -40,6 +40,18 @@ _SENT_AS = (
         deliveries.c.edits.is_(None),
     )
     .order_by(chunks.c.id.desc())
+    .limit(1)
+)
+
+
+_OFFERED = (
+    select(deliveries.c.text)
+    .join(chunks, chunks.c.delivery_id == deliveries.c.id)
+    .where(
+        chunks.c.external_id == bindparam("external_id"),
+        deliveries.c.chat_key == bindparam("chat"),
+        deliveries.c.offers_job_id == bindparam("job"),
+    )
     .limit(1)
 )
 
@@ -108,6 +120,13 @@ def sent_body(connection: Connection, chat: ChatKey, external_id: str) -> RichTe
         return _load_chunk(row).to_send()
     except (ValueError, TypeError):
         return None
+
+
+def is_offer_of(connection: Connection, chat: ChatKey, external_id: str, job: Job) -> bool:
+    """Whether a message of ours offers to allow this job, with the text that it has now."""
+    named = {"chat": str(chat), "external_id": external_id, "job": job.id}
+    offered = connection.execute(_OFFERED, named).scalar_one_or_none()
+    return isinstance(offered, str) and job.text in offered
 
 
 def _load_chunk(row: Row[Any]) -> Chunk:

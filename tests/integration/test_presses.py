@@ -18,7 +18,7 @@ from gateway.domain.schedule import Daily, from_millis
 from gateway.engine import texts
 from gateway.store.database import Database, Transaction
 from gateway.store.deliveries import NewDelivery, store_delivery
-from gateway.store.job_changes import Refusal
+from gateway.store.job_changes import JobChange, Refusal, update_job
 from gateway.store.jobs import Created
 from gateway.store.schema import chunks, deliveries, jobs, messages, turns
 from tests.factories import (
@@ -505,6 +505,9 @@ async def test_a_message_keeps_its_formatting_under_the_mark(
 # ---- the button that allows ------------------------------------------------------------------
 
 
+OFFER = "It asks for more: take pills"
+
+
 async def offered(store: Database) -> Job:
     """A job that asks for more than it may, offered with a button."""
     created = await created_job(store, replace(daily(at=later(3600)), asked_tier=Tier.MUTATE))
@@ -515,8 +518,8 @@ async def offered(store: Database) -> Job:
         new = NewDelivery(
             chat=CHAT,
             kind=DeliveryKind.NOTICE,
-            text="It asks for more.",
-            chunks=cut("It asks for more.", is_markdown=False),
+            text=OFFER,
+            chunks=cut(OFFER, is_markdown=False),
             offers_job=job.id,
         )
         return store_delivery(tx, new, now=NOW)
@@ -530,16 +533,29 @@ async def test_a_press_allows_a_job_what_it_asks_for(
 ) -> None:
     async with running_rig(store, clock, tmp_path) as rig:
         job = await offered(store)
-        await rig.until_sent("It asks for more.")
+        await rig.until_sent(OFFER)
         (button,) = rig.channel.sent[0].buttons
         allow = press(button.action, "x1", rig, subject=button.subject)
         shown = await answer(rig, allow)
         again = await answer(rig, replace(allow, external_id="another device"))
 
     assert shown.edits == again.edits == "x1"
-    assert shown.text.startswith("It asks for more.\n\nAllowed to read, write and run things: #1 ")
+    assert shown.text.startswith(f"{OFFER}\n\nAllowed to read, write and change things: #1 ")
     assert again.text == shown.text
     assert (await row_of(store, jobs, job.id)).tier == Tier.MUTATE
+
+
+async def test_a_button_under_a_former_text_allows_nothing(
+    store: Database, clock: ManualClock, tmp_path: Path
+) -> None:
+    async with running_rig(store, clock, tmp_path) as rig:
+        job = await offered(store)
+        await rig.until_sent(OFFER)
+        await store.write(update_job, CHAT, job.id, JobChange(text="wipe the disk"), now=NOW)
+        shown = await answer(rig, press(ButtonAction.ALLOW, "x1", rig, subject=job.id))
+
+    assert shown.text == texts.STALE_BUTTON
+    assert (await row_of(store, jobs, job.id)).tier == Tier.READ_ONLY
 
 
 async def test_a_job_of_another_chat_is_not_allowed_anything(
@@ -547,7 +563,7 @@ async def test_a_job_of_another_chat_is_not_allowed_anything(
 ) -> None:
     async with running_rig(store, clock, tmp_path) as rig:
         job = await offered(store)
-        await rig.until_sent("It asks for more.")
+        await rig.until_sent(OFFER)
         foreign = press(ButtonAction.ALLOW, "x1", rig, subject=job.id, chat=OTHER_CHAT)
         shown = await answer(rig, foreign)
 
@@ -560,7 +576,7 @@ async def test_a_job_that_was_cancelled_is_not_allowed_anything(
 ) -> None:
     async with running_rig(store, clock, tmp_path) as rig:
         job = await offered(store)
-        await rig.until_sent("It asks for more.")
+        await rig.until_sent(OFFER)
         await answer(rig, make_message(f"/cancel {job.id}"))
         shown = await answer(rig, press(ButtonAction.ALLOW, "x1", rig, subject=job.id))
 

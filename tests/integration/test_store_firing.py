@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -19,6 +20,7 @@ from gateway.domain.schedule import (
     Weekly,
     next_slot,
     parse_cron,
+    to_millis,
 )
 from gateway.store.chats import ensure_chat, set_reachable
 from gateway.store.database import Database, Transaction
@@ -36,12 +38,14 @@ from tests.factories import (
     OTHER_CHAT,
     SERVED,
     Door,
+    active_job,
     created_job,
     fire,
     fire_rules,
     job_state,
     later,
     moment_of,
+    new_job,
     next_send,
     row_of,
     rows_of,
@@ -601,3 +605,52 @@ async def test_a_paused_series_stays_where_it_is(store: Database) -> None:
     await fire(store, job.next_slot_at)
     await store.write(lambda tx: tx.connection.execute(jobs.update().values(state="paused")))
     assert await store.write(realign, SERVED, now=NOW) == 0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"fired": 2**63 - 1},
+        {"next_slot_at": 60_000.5},
+        {"next_slot_at": 1},
+        {"failed_slots": "many"},
+    ],
+)
+async def test_r26_a_row_that_cannot_be_counted_on_harms_no_other(
+    store: Database, damage: dict[str, object]
+) -> None:
+    bad = await active_job(store, "bad")
+    await active_job(store, "good", chat=OTHER_CHAT)
+    if damage.get("next_slot_at") == 60_000.5:
+        damage = {"next_slot_at": to_millis(later(60)) + 0.5}
+    await store.write(_damage, bad, damage)
+
+    for _ in range(3):
+        await fire(store, later(61))
+
+    fired = await rows_of(store, turns, turns.c.text == "good")
+    assert [row.state for row in fired] == ["answered"]
+    assert await fire(store, later(61)) == 0
+
+
+@pytest.mark.parametrize("stored", ["soon", 10**17])
+async def test_r16_a_moment_that_cannot_be_read_stops_no_alarm(
+    store: Database, stored: object
+) -> None:
+    bad = await active_job(store, "bad")
+    await store.write(_damage, bad, {"next_slot_at": stored})
+
+    assert await store.read(earliest_slot, SERVED, after=NOW) is None
+
+
+async def test_of_many_missed_sends_of_a_series_a_few_lines_tell(store: Database) -> None:
+    new = replace(new_job("drink"), schedule=Every(period=timedelta(minutes=5), anchor=later(60)))
+    await created_job(store, new)
+    for number in range(20):
+        await fire(store, later(60 + 300 * number))
+
+    (waiting,) = await rows_of(store, deliveries)
+    lines = waiting.text.splitlines()
+    assert len(lines) == 3
+    assert "drink (and 17 times before)" in lines[0]
+    assert lines[2] == "• drink"

@@ -13,7 +13,7 @@ from gateway.store.deliveries import NewDelivery, store_delivery
 from gateway.store.events import save_transition
 from gateway.store.fallback import earliest_fallback, fall_back, fall_back_overdue
 from gateway.store.jobs import cancel_job
-from gateway.store.reminders import put_in_delivery, reminder_pieces
+from gateway.store.reminders import put_in_delivery, reminder_saying
 from gateway.store.schema import deliveries, jobs, turns
 from gateway.store.sending import finish_send
 from gateway.store.slots import MAX_FAILED_SLOTS
@@ -67,7 +67,8 @@ async def answered_slot(store: Database, reply: str, *, at: datetime, now: datet
 async def pieces_of(
     store: Database, delivery: int, now: datetime
 ) -> tuple[str, tuple[RichText, ...]] | None:
-    return await store.read(reminder_pieces, DeliveryId(delivery), cut, now=now)
+    saying = await store.read(reminder_saying, DeliveryId(delivery), now=now)
+    return None if saying is None else (saying.text, saying.pieces(cut))
 
 
 async def fail(store: Database, now: datetime) -> None:

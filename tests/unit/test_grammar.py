@@ -112,6 +112,21 @@ def cancelled(numbers: tuple[int, ...]) -> Act:
         ("remind me to pause the movie at 5pm", "pause the movie", "11-30 17:00:00"),
         ("remind me to move the car at 5pm", "move the car", "11-30 17:00:00"),
         ("Timer 10 minutes", "timer", "11-30 10:10:00"),
+        ("will you remind me at 5pm to call mum?", "call mum", "11-30 17:00:00"),
+        ("set up a reminder for me tomorrow at 9 to call bob", "call bob", "12-01 09:00:00"),
+        ("remind me once at 5pm to drink", "drink", "11-30 17:00:00"),
+        ("remind me at 5pm on the dot to drink", "drink", "11-30 17:00:00"),
+        ("remind me to call Bob when it's 5pm", "call Bob", "11-30 17:00:00"),
+        ("I have a meeting tomorrow at 9 so remind me", "I have a meeting", "12-01 09:00:00"),
+        ("remind me to pay rent friday thanks", "pay rent thanks", "12-04 09:00:00"),
+        ("remind me at 5pm to tick list [ ]", "tick list [ ]", "11-30 17:00:00"),
+        ("can you remind me at 5pm to ask: all in?", "ask: all in?", "11-30 17:00:00"),
+        ("remind me exactly at 5pm to drink", "drink", "11-30 17:00:00"),
+        ("remind me at 5 please to call mum", "call mum", "11-30 17:00:00"),
+        ("remind me at 5 if possible to call mum", "call mum", "11-30 17:00:00"),
+        ("remind me tomorrow anytime to drink", "drink", "12-01 09:00:00"),
+        ("remind me at 9pm to turn the lights on", "turn the lights on", "11-30 21:00:00"),
+        ("set a reminder for tomorrow 3pm: 2 dozen eggs", "2 dozen eggs", "12-01 15:00:00"),
     ],
 )
 def test_a_reminder_is_understood(message: str, text: str, local: str) -> None:
@@ -149,7 +164,7 @@ def test_a_reminder_is_understood(message: str, text: str, local: str) -> None:
             "remind me of the rent on the first monday of the month at 9",
             "the rent",
             "12-07 09:00",
-            "cron 0 9 * * mon#1 (first Mon)",
+            "monthly on the first Mon",
         ),
         (
             "remind me every 2 hours until 6pm to drink water",
@@ -204,6 +219,30 @@ def test_what_sounds_repeating_and_is_not_understood_is_asked_about(
     intent = read(message)
     assert isinstance(intent, AskBack), intent
     assert part in intent.question
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "I don't want to be reminded at 5",
+        "I don't need a reminder at 5",
+        "don't wake me at 7",
+        "do not set a reminder for 5pm",
+        "you didn't remind me at 5pm",
+        "you forgot to remind me at 5pm",
+        "I told you to remind me tomorrow at 5",
+        "I might need a reminder at 5",
+        "weck mich nicht um 7",
+        "ich will nicht um 5 erinnert werden",
+        "erinnere mich heute Abend nicht an Kerzen",
+        "no quiero que me recuerdes a las 5",
+        "no necesito un recordatorio a las 5",
+    ],
+)
+def test_what_is_told_or_refused_sets_no_reminder(message: str) -> None:
+    intent = read(message)
+    assert isinstance(intent, AskBack), intent
+    assert "whether you want a reminder" in intent.question
 
 
 def test_a_rhythm_in_quotes_is_text() -> None:

@@ -114,6 +114,12 @@ def read(text: str) -> Intent:
         ("ponme un recordatorio para mañana a las 9: llamar a mamá", "llamar a mamá",
          "12-01 09:00", ""),
         ("despiértame a las 7", "despertarse", "12-01 07:00", ""),
+        ("recuérdame una vez a las 5 regar", "regar", "11-30 17:00", ""),
+        ("rappelle-moi une fois à 17h de boire", "boire", "11-30 17:00", ""),
+        ("rapelle moi demain à 9h d'appeler luc", "appeler luc", "12-01 09:00", ""),
+        ("erinnere mich einmal um 17 Uhr ans Gehen", "Gehen", "11-30 17:00", ""),
+        ("Wecker morgen 6 Uhr", "Wecker", "12-01 06:00", ""),
+        ("Timer auf 10 Minuten", "Timer", "11-30 10:10", ""),
     ],
 )  # fmt: skip
 def test_a_reminder_keeps_its_text_in_its_language(

@@ -29,7 +29,7 @@ def test_a_line_names_number_time_zone_and_text() -> None:
         (DAILY, "daily"),
         (Weekly(days=frozenset({0}), time=time(10, 1)), "weekly"),
         (Every(period=timedelta(hours=2), anchor=NOW), "every 2 hours"),
-        (parse_cron("1 10 * * 1-5"), "cron 1 10 * * 1-5 (Mon-Fri)"),
+        (parse_cron("1 10 * * 1-5"), "Mon-Fri"),
         (replace(DAILY, max_runs=3), "daily, 3 times"),
     ],
 )
@@ -89,8 +89,12 @@ def test_a_list_names_what_was_put_off() -> None:
     ("tier", "asked", "mark"),
     [
         (Tier.READ_ONLY, Tier.READ_ONLY, ""),
-        (Tier.READ_ONLY, Tier.SUGGEST, " (asks to write into its workspace: /allow 7)"),
-        (Tier.READ_ONLY, Tier.MUTATE, " (asks to change things: /allow 7)"),
+        (
+            Tier.READ_ONLY,
+            Tier.SUGGEST,
+            " (asks to read, and write into its own workspace: /allow 7)",
+        ),
+        (Tier.READ_ONLY, Tier.MUTATE, " (asks to read, write and change things: /allow 7)"),
         (Tier.MUTATE, Tier.MUTATE, ""),
     ],
 )

@@ -114,7 +114,7 @@ async def test_a_series_is_handed_over_as_it_is_stored() -> None:
 @pytest.mark.parametrize(
     ("text", "arguments"),
     [
-        ("move 2 to 17:30", {"action": "update", "id": 2, "at": "2026-11-30T16:30:00.000+00:00"}),
+        ("move 2 to 17:30", {"action": "update", "id": 2, "when": "17:30"}),
         (
             "reschedule 3 to every day at 8",
             {"action": "update", "id": 3, "schedule": {"kind": "daily", "time": "08:00"}},
@@ -140,8 +140,8 @@ async def test_what_is_asked_by_number_is_one_call(text: str, arguments: dict[st
 
 async def test_what_was_assumed_of_a_new_time_is_said() -> None:
     tool = RecordingTool(reply=ToolAnswer(ok=True, text="Changed: #2"))
-    reply = await answer(context("move 2 to 5"), tool)
-    assert reply == "Changed: #2\n(I read 5 as 17:00 today)"
+    reply = await answer(context("move 2 to tomorrow at 5"), tool)
+    assert reply == "Changed: #2\n(I read 5 as 05:00; write 17:00 for the afternoon)"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from extensions.schedule import make_extension
+from extensions.schedule_arguments import ScheduleArguments
+from gateway.domain.chunking import TELEGRAM, RichText, split
 from gateway.domain.delivery import DeliveryKind
 from gateway.domain.job import JobState, Tier
 from gateway.domain.schedule import local_time
@@ -13,7 +16,7 @@ from gateway.domain.tool import NOTHING_SET
 from gateway.domain.turn import TurnState
 from gateway.store.job_changes import allow_job
 from gateway.store.schema import deliveries, jobs, turns
-from tests.factories import BERLIN, CHAT, fire, rows_of
+from tests.factories import BERLIN, CHAT, fire, fire_rules, rows_of
 from tests.unit.test_schedule_tool import IT_IS_NOW, NOW, Bench, bench, said
 
 __all__ = ["bench"]
@@ -30,7 +33,7 @@ def at(text: str) -> datetime:
     ("arguments", "line"),
     [
         ({"when": "every weekday at 8"}, "#1 Wed 2 Dec 08:00 (Europe/Berlin), weekdays: call mum"),
-        ({"cron": "30 18 * * 1-5"}, "#1 Tue 1 Dec 18:30 (Europe/Berlin), cron 30 18 * * 1-5 "),
+        ({"cron": "30 18 * * 1-5"}, "#1 Tue 1 Dec 18:30 (Europe/Berlin), Mon-Fri: call mum"),
         (
             {"schedule": {"kind": "every", "seconds": 7200}},
             "#1 Tue 1 Dec 11:00 (Europe/Berlin), every 2 hours: call mum",
@@ -53,7 +56,7 @@ def at(text: str) -> datetime:
         ),
         (
             {"cron": "0 9 1 * *", "until": "2027-03-01T12:00"},
-            "#1 Fri 1 Jan 2027 09:00 (Europe/Berlin), cron 0 9 1 * * until Mon 1 Mar 2027 12:00: ",
+            "#1 Fri 1 Jan 2027 09:00 (Europe/Berlin), monthly on the 1st until Mon 1 Mar 2027",
         ),
     ],
 )
@@ -82,14 +85,14 @@ async def test_a_series_does_not_begin_while_its_request_waited(bench: Bench) ->
 @pytest.mark.parametrize(
     ("expression", "days"),
     [
-        ("0 9 * * 0", "(Sun)"),
-        ("0 9 * * 7", "(Sun)"),
-        ("0 9 * * 1-5", "(Mon-Fri)"),
-        ("0 9 * * 1,3", "(Mon, Wed)"),
-        ("0 9 * * 5-7", "(Fri-Sun)"),
-        ("0 9 * * */2", "(Tue, Thu, Sat, Sun)"),
-        ("0 9 * * mon#1", "(first Mon)"),
-        ("0 9 * * 5L", "(last Fri)"),
+        ("0 9 * * 0", ", Sun: "),
+        ("0 9 * * 7", ", Sun: "),
+        ("0 9 * * 1-5", ", Mon-Fri: "),
+        ("0 9 * * 1,3", ", Mon, Wed: "),
+        ("0 9 * * 5-7", ", Fri-Sun: "),
+        ("0 9 * * */2", ", Tue, Thu, Sat, Sun: "),
+        ("0 9 * * mon#1", "monthly on the first Mon: "),
+        ("0 9 * * 5L", "monthly on the last Fri: "),
     ],
 )
 async def test_r10_the_confirmation_names_the_days_of_a_cron_expression(
@@ -184,6 +187,62 @@ async def test_a_new_time_is_meant_where_the_chat_lives_now(bench: Bench) -> Non
     assert moved.line == "#1 Tue 1 Dec 18:00 (Asia/Kolkata), daily: call mum"
     assert await bench.slots() == [at("2026-12-01T18:00+05:30")]
     assert ended.line == "#1 Tue 1 Dec 18:00 (Asia/Kolkata), daily, 2 times: call mum"
+
+
+@pytest.mark.parametrize("when", ["tomorrow at 9", "in 20 minutes", "friday"])
+async def test_a_series_does_not_silently_become_one_moment(bench: Bench, when: str) -> None:
+    await bench.create(when="every day at 8")
+    before = await rows_of(bench.store, jobs)
+
+    result = await bench.ask(action="update", id=1, when=when)
+
+    assert result.text.startswith("Nothing was changed: #1 repeats")
+    assert await rows_of(bench.store, jobs) == before
+
+
+@pytest.mark.parametrize(
+    ("before", "when", "line"),
+    [
+        ("every day at 8", "9:30", "#1 Tue 1 Dec 09:30 (Europe/Berlin), daily: call mum"),
+        ("every monday at 8", "at 6pm", "#1 Mon 7 Dec 18:00 (Europe/Berlin), weekly: call mum"),
+        ("11 december at 15:00", "16:00", "#1 Fri 11 Dec 16:00 (Europe/Berlin): call mum"),
+        ("tomorrow at 9", "noon", "#1 Wed 2 Dec 12:00 (Europe/Berlin): call mum"),
+    ],
+)
+async def test_another_clock_time_keeps_the_day(
+    bench: Bench, before: str, when: str, line: str
+) -> None:
+    await bench.create(when=before)
+
+    result = await bench.ask(action="update", id=1, when=when)
+
+    assert result.line == line
+
+
+async def test_what_is_paused_is_not_confirmed_as_if_it_would_come(bench: Bench) -> None:
+    await bench.create(when="every day at 8")
+    await bench.ask(action="pause", id=1)
+
+    again = await bench.create(when="every day at 8")
+    moved = await bench.ask(action="update", id=1, when="every day at 9")
+
+    assert "it is paused; /resume 1" in again.text
+    assert "it is paused; /resume 1" in moved.text
+
+
+@pytest.mark.parametrize("text", ["\u200d", "\u2800"])
+async def test_a_text_with_nothing_to_show_is_refused(bench: Bench, text: str) -> None:
+    def shown(text: str, *, is_markdown: bool) -> tuple[RichText, ...]:
+        return split(RichText.literal(text), TELEGRAM)
+
+    rules = replace(fire_rules(), cut=lambda chat: shown)
+    (tool,) = make_extension(bench.store, rules).tools
+    asked = ScheduleArguments.model_validate({"action": "create", "text": text, "in": "5 minutes"})
+
+    result = await tool.call(bench.context, asked)
+
+    assert result.text.startswith(f"{NOTHING_SET}: text is missing")
+    assert await bench.slots() == []
 
 
 async def test_an_end_alone_leaves_a_reminder_in_its_zone(bench: Bench) -> None:

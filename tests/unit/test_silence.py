@@ -54,7 +54,23 @@ def test_r22_a_token_is_no_reminder(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "reply", ["Take a bath", "Bath!", "TAKE A BATH", "🛁", "洗澡", "(bath)", "7", "A", "[bath] now"]
+    "reply",
+    [
+        "Take a bath",
+        "Bath!",
+        "TAKE A BATH",
+        "🛁",
+        "洗澡",
+        "(bath)",
+        "7",
+        "A",
+        "[bath] now",
+        "YES",
+        "NASA",
+        "RAIN!",
+        "[done]",
+        "[" * 20_000 + "a",
+    ],
 )
 def test_a_short_reminder_is_one(reply: str) -> None:
     assert not is_evasion(reply)

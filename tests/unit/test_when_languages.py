@@ -1,5 +1,6 @@
 """Times in German, French and Spanish mean the same as the English ones, or are asked about."""
 
+import re
 import unicodedata
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -8,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.domain.cron_words import describe_cron
+from gateway.domain.schedule import Cron
 from gateway.domain.schedule_forms import describe
 from gateway.domain.when import Unclear, UnclearReason, Understood, When, find_when, parse_when
 from gateway.domain.when.tokens import read_words
@@ -50,7 +53,12 @@ def moment(when: When) -> tuple[str, str]:
     """The local time and the rhythm."""
     assert isinstance(when, Understood), when
     local = when.at.astimezone(BERLIN).strftime("%Y-%m-%d %H:%M:%S")
-    return local, describe(when.schedule, BERLIN, now=MONDAY)
+    shown = describe(when.schedule, BERLIN, now=MONDAY)
+    if isinstance(when.schedule, Cron):
+        fields = when.schedule.expression
+        shown = shown.replace(describe_cron(fields), f"cron {fields}", 1)
+        shown = re.sub(r"(cron [^(]+) \([^)]*\)", r"\1", shown)
+    return local, shown
 
 
 def without_accents(text: str) -> str:

@@ -145,19 +145,19 @@ GERMAN: tuple[tuple[str, str, str, str], ...] = (
     (
         "jeden ersten Montag im Monat um 9",
         "2026-12-07 09:00:00",
-        "cron 0 9 * * mon#1 (first Mon)",
+        "cron 0 9 * * mon#1",
         "",
     ),
     (
         "jeden ersten Montag im Monat",
         "2026-12-07 09:00:00",
-        "cron 0 9 * * mon#1 (first Mon)",
+        "cron 0 9 * * mon#1",
         "no time given, so 09:00",
     ),
     (
         "am letzten Freitag jedes Monats um 17 Uhr",
         "2026-12-25 17:00:00",
-        "cron 0 17 * * 5l (last Fri)",
+        "cron 0 17 * * 5l",
         "",
     ),
     ("am 15. jedes Monats", "2026-12-15 09:00:00", "cron 0 9 15 * *", "no time given, so 09:00"),
@@ -240,7 +240,7 @@ GERMAN: tuple[tuple[str, str, str, str], ...] = (
     (
         "am ersten Montag des Monats",
         "2026-12-07 09:00:00",
-        "cron 0 9 * * mon#1 (first Mon)",
+        "cron 0 9 * * mon#1",
         "no time given, so 09:00",
     ),
     ("jede Viertelstunde", "2026-11-30 10:15:00", "every 15 minutes", ""),
@@ -312,6 +312,10 @@ GERMAN_REFUSED: tuple[tuple[str, UnclearReason], ...] = (
 
 # A sentence, the text of the reminder, the local time, and the rhythm.
 GERMAN_IN_SENTENCES: tuple[tuple[str, str, str, str], ...] = (
+    ("so um 3 den Filter wechseln", "den Filter wechseln", "2026-11-30 15:00:00", ""),
+    ("ca. um 18 Uhr den Filter wechseln", "den Filter wechseln", "2026-11-30 18:00:00", ""),
+    ("zu Mittag essen gehen", "essen gehen", "2026-11-30 12:00:00", ""),
+    ("um 17 Uhr fünf gehen", "gehen", "2026-11-30 17:05:00", ""),
     ("morgen um 9 Mama anrufen", "Mama anrufen", "2026-12-01 09:00:00", ""),
     ("Mama morgen um 9 Uhr anrufen", "Mama anrufen", "2026-12-01 09:00:00", ""),
     ("daran, morgen um 9 Mama anzurufen", "daran Mama anzurufen", "2026-12-01 09:00:00", ""),
@@ -421,10 +425,10 @@ GERMAN_IN_SENTENCES: tuple[tuple[str, str, str, str], ...] = (
         "jeden letzten Freitag im Monat um 17 Uhr",
         "",
         "2026-12-25 17:00:00",
-        "cron 0 17 * * 5l (last Fri)",
+        "cron 0 17 * * 5l",
     ),
     ("jeden 2. Dienstag um 9", "", "2026-12-01 09:00:00", "every 2 weeks"),
-    ("jeden 1. Montag im Monat um 9", "", "2026-12-07 09:00:00", "cron 0 9 * * mon#1 (first Mon)"),
+    ("jeden 1. Montag im Monat um 9", "", "2026-12-07 09:00:00", "cron 0 9 * * mon#1"),
     ("am 1. und 15. jedes Monats", "", "2026-12-01 09:00:00", "cron 0 9 1,15 * *"),
     (
         "alle drei Monate zum Zahnarzt",
@@ -479,6 +483,16 @@ GERMAN_IN_SENTENCES: tuple[tuple[str, str, str, str], ...] = (
 )
 
 GERMAN_ASKED: tuple[str, ...] = (
+    "um 17 Uhr 3 Äpfel kaufen",
+    "um 17 Uhr 30 Äpfel kaufen",
+    "um 8 Uhr 1 Tablette nehmen",
+    "um 17 Uhr 10 Minuten meditieren",
+    "Mo, Mi und Fr um 9 Sport machen",
+    "Zahnarzt 26.6 um 15 Uhr",
+    "26. um 15 Uhr Zahnarzt",
+    "um 17 Uhr Herrn Freitag anrufen",
+    "frühestens um 18 Uhr gehen",
+    "morgen zur selben Zeit gehen",
     "um 9 Uhr 20 Eier kaufen",
     "um 9 20 Tabletten nehmen",
     "den 9 Uhr Zug nehmen morgen",
@@ -691,19 +705,19 @@ FRENCH: tuple[tuple[str, str, str, str], ...] = (
     (
         "le premier lundi du mois",
         "2026-12-07 09:00:00",
-        "cron 0 9 * * mon#1 (first Mon)",
+        "cron 0 9 * * mon#1",
         "I took every month",
     ),
     (
         "le premier lundi de chaque mois à 9h",
         "2026-12-07 09:00:00",
-        "cron 0 9 * * mon#1 (first Mon)",
+        "cron 0 9 * * mon#1",
         "",
     ),
     (
         "le dernier vendredi du mois à 17h",
         "2026-12-25 17:00:00",
-        "cron 0 17 * * 5l (last Fri)",
+        "cron 0 17 * * 5l",
         "I took every month",
     ),
     (
@@ -753,7 +767,7 @@ FRENCH: tuple[tuple[str, str, str, str], ...] = (
     (
         "chaque premier lundi",
         "2026-12-07 09:00:00",
-        "cron 0 9 * * mon#1 (first Mon)",
+        "cron 0 9 * * mon#1",
         "I read premier lundi as of each month",
     ),
     ("toutes les 90 minutes", "2026-11-30 11:30:00", "every 90 minutes", ""),
@@ -892,15 +906,15 @@ FRENCH_IN_SENTENCES: tuple[tuple[str, str, str, str], ...] = (
         "tous les premiers lundis du mois",
         "",
         "2026-12-07 09:00:00",
-        "cron 0 9 * * mon#1 (first Mon)",
+        "cron 0 9 * * mon#1",
     ),
     (
         "chaque premier lundi du mois à 9h",
         "",
         "2026-12-07 09:00:00",
-        "cron 0 9 * * mon#1 (first Mon)",
+        "cron 0 9 * * mon#1",
     ),
-    ("le deuxième mardi du mois", "", "2026-12-08 09:00:00", "cron 0 9 * * tue#2 (second Tue)"),
+    ("le deuxième mardi du mois", "", "2026-12-08 09:00:00", "cron 0 9 * * tue#2"),
     ("samedi prochain à midi", "", "2026-12-12 12:00:00", ""),
     ("dans 1h", "", "2026-11-30 11:00:00", ""),
     ("dans 1 h 30", "", "2026-11-30 11:30:00", ""),
@@ -962,7 +976,7 @@ FRENCH_IN_SENTENCES: tuple[tuple[str, str, str, str], ...] = (
         "tous les premiers lundis du mois à 9h",
         "",
         "2026-12-07 09:00:00",
-        "cron 0 9 * * mon#1 (first Mon)",
+        "cron 0 9 * * mon#1",
     ),
     ("tous les jours à 8h sauf dimanche", "", "2026-12-01 08:00:00", "Mon-Sat"),
     ("dans 2 heures et demie", "", "2026-11-30 12:30:00", ""),
@@ -971,6 +985,9 @@ FRENCH_IN_SENTENCES: tuple[tuple[str, str, str, str], ...] = (
 )
 
 FRENCH_ASKED: tuple[str, ...] = (
+    "demain en fin de journée payer",
+    "demain à la même heure payer",
+    "dentiste 26.6 à 15h",
     "le train de 17h30 demain",
     "réviser 2 heures demain à 9h",
     "faire une sieste de 2h demain",
@@ -1152,25 +1169,25 @@ SPANISH: tuple[tuple[str, str, str, str], ...] = (
     (
         "el primer lunes de cada mes",
         "2026-12-07 09:00:00",
-        "cron 0 9 * * mon#1 (first Mon)",
+        "cron 0 9 * * mon#1",
         "no time given, so 09:00",
     ),
     (
         "el primer lunes de cada mes a las 9",
         "2026-12-07 09:00:00",
-        "cron 0 9 * * mon#1 (first Mon)",
+        "cron 0 9 * * mon#1",
         "",
     ),
     (
         "el primer lunes del mes",
         "2026-12-07 09:00:00",
-        "cron 0 9 * * mon#1 (first Mon)",
+        "cron 0 9 * * mon#1",
         "I took every month",
     ),
     (
         "el último viernes de cada mes a las 17",
         "2026-12-25 17:00:00",
-        "cron 0 17 * * 5l (last Fri)",
+        "cron 0 17 * * 5l",
         "",
     ),
     (
@@ -1341,13 +1358,13 @@ SPANISH_IN_SENTENCES: tuple[tuple[str, str, str, str], ...] = (
     ("lun-vie a las 8", "", "2026-12-01 08:00:00", "weekdays"),
     ("el 31 a las 23", "", "2026-12-31 23:00:00", ""),
     ("el 15 y el 30 de cada mes pagar", "pagar", "2026-12-15 09:00:00", "cron 0 9 15,30 * *"),
-    ("cada primer lunes del mes", "", "2026-12-07 09:00:00", "cron 0 9 * * mon#1 (first Mon)"),
-    ("el segundo martes del mes", "", "2026-12-08 09:00:00", "cron 0 9 * * tue#2 (second Tue)"),
+    ("cada primer lunes del mes", "", "2026-12-07 09:00:00", "cron 0 9 * * mon#1"),
+    ("el segundo martes del mes", "", "2026-12-08 09:00:00", "cron 0 9 * * tue#2"),
     (
         "todos los primeros lunes del mes",
         "",
         "2026-12-07 09:00:00",
-        "cron 0 9 * * mon#1 (first Mon)",
+        "cron 0 9 * * mon#1",
     ),
     ("el sábado que viene a mediodía", "", "2026-12-12 12:00:00", ""),
     ("el lunes de la semana que viene", "", "2026-12-07 09:00:00", ""),
@@ -1428,6 +1445,10 @@ SPANISH_IN_SENTENCES: tuple[tuple[str, str, str, str], ...] = (
 )
 
 SPANISH_ASKED: tuple[str, ...] = (
+    "a las 9 pm llamar a Domingo",
+    "a las 9 pm llamar al Sr. Domingo",
+    "de aquí al viernes regar",
+    "mañana a la misma hora regar",
     "el tren de las 17:30 mañana",
     "a las 9 20 huevos",
     "tomar a las 9 2 pastillas",

@@ -11,6 +11,7 @@ whatever was assumed is said in `Understood.note`. The rules:
 - A day without a time is 09:00; morning 09:00, afternoon 15:00, evening 19:00, night 21:00.
 - "friday" is the nearest one (asked back when that may be today), "next friday" the one of the
   next week from Monday to Sunday, said as a date.
+- A weekday that may be part of a name ("watch Saturday Night Live", "Mr Friday") is asked back.
 - 5/12 is asked back, 24/12 is not: only one reading is a day. With dots the day comes first,
   said in the note. Christmas and New Year (eve and day) are dates, other feasts are asked back.
 - "half five", "midnight" with a day, limits ("by friday"), spans ("next week") and "a few
@@ -59,6 +60,8 @@ __all__ = ["Found", "Unclear", "UnclearReason", "Understood", "When", "find_when
 
 _MAX_EXPRESSION: Final = 200
 _MAX_SENTENCE: Final = 4000
+# Ordinary words are longer than three letters; this bounds the time for what is made of one.
+_MAX_WORDS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,12 +103,14 @@ def find_when(sentence: str, *, now: datetime, zone: ZoneInfo) -> Found | None:
     `rest` is the text without them, tidied; quoted spans are text, whatever they say. Never
     raises, and takes bounded time whatever the sentence is.
     """
-    if len(sentence) > _MAX_SENTENCE:
+    words = read_words(sentence[: _MAX_SENTENCE + 1])
+    if len(sentence) > _MAX_SENTENCE or len(words) > _MAX_WORDS:
         question = (
-            f"That is too long for me to find the time in. Send at most {_MAX_SENTENCE} characters."
+            f"That is too long for me to find the time in. Send at most {_MAX_SENTENCE} characters "
+            f"and {_MAX_WORDS} words."
         )
         return Found(when=Unclear(reason=UnclearReason.TOO_LONG, question=question), rest=sentence)
-    result = scan(translate(read_words(sentence)))
+    result = scan(translate(words))
     if not result.found:
         return None
     tokens = result.words.tokens

@@ -30,6 +30,8 @@ _DOTTED: Final = re.compile(r"([0-9]{1,2})[.]([0-9]{2})(am|pm)?")
 _HOUR: Final = re.compile(r"([0-9]{1,2})(am|pm|a[.]m|p[.]m|h)")
 _MILITARY: Final = re.compile(r"([0-9]{2})([0-9]{2})")
 _OFFSET: Final = re.compile(r"(?:utc|gmt)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
+_AMERICAN_ZONES: Final = frozenset({"eastern", "central", "pacific"})
+_HOUR_WORDS: Final = frozenset({"hours", "hrs", "hr"})
 _MINUTE_WORDS: Final = frozenset({"five", "ten", "twenty", "twenty-five"})
 _LONGEST_OFFSET_MINUTES: Final = 14 * 60
 
@@ -83,7 +85,13 @@ def read_clock(words: Words, index: int) -> Match | None:
     clock, *others = found.pieces
     if isinstance(clock, Fault) or others:
         return found
-    zone, end = read_zone_after(words, words.after_filler(found.end))
+    place = words.after_filler(found.end)
+    is_marked = isinstance(clock, Clock) and clock.said.endswith(("m", "M", "."))
+    if isinstance(clock, Clock) and not is_marked and words.joined(place) in _HOUR_WORDS:
+        if not clock.is_exact:  # "at 5 hours"
+            return Match(pieces=(no_such_time(words.said(index, place + 1)),), end=place + 1)
+        place += 1
+    zone, end = read_zone_after(words, place)
     return Match(pieces=(clock, *zone), end=end)
 
 
@@ -349,6 +357,11 @@ def read_zone_after(words: Words, index: int) -> tuple[tuple[Piece, ...], int]:
         return (), index + 2
     if words.joined(index + 1) == "time" and word not in CONNECTORS:
         return (_unknown_zone(words.said(index, index + 2)),), index + 2
+    said = words.said(index, index + 1)
+    is_city = said[:1].isupper() and words.joined(index + 1) and words.joined(index + 2) == "time"
+    if word and (word in _AMERICAN_ZONES or is_city):
+        end = index + (3 if is_city else 1)
+        return (_unknown_zone(words.said(index, end)),), end
     return (), index
 
 

@@ -44,7 +44,7 @@ from gateway.domain.when.words import (
     WEEKDAYS,
 )
 
-_ISO: Final = re.compile(r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})(?:t(.+))?")
+_ISO: Final = re.compile(r"([0-9]{4})[-./]([0-9]{1,2})[-./]([0-9]{1,2})(?:t(.+))?")
 _DOTTED: Final = re.compile(r"([0-9]{1,2})[.]([0-9]{1,2})[.]([0-9]{4})")
 _SLASHED: Final = re.compile(r"([0-9]{1,2})/([0-9]{1,2})(?:/([0-9]{4}))?")
 _DAY_AND_MONTH: Final = re.compile(r"([0-9]{1,2})[.]([0-9]{1,2})")

@@ -173,7 +173,7 @@ GERMAN: Final = Language(
         "clock": (
             ("{zero} uhr", "{zero}:00"),
             ("ein uhr", "1 o'clock"),
-            ("{hour} uhr (?:und )?{minute}(?: minuten)?", "{hour}:{minute}"),
+            ("{hour} uhr (?:und )?{minute}", "{hour}:{minute}"),
             ("{hour}[.:h]{minute} ?(?:uhr|h)", "{hour}:{minute}"),
             ("{hour}[:h]{minute}", "{hour}:{minute}"),
             ("{minute}(?: minuten)? vor halb {hour}(?: uhr)?", "{before}:{tohalf}"),
@@ -243,6 +243,7 @@ GERMAN: Final = Language(
         ("(?:mo|montags?)-(?:fr|freitags?)", "every weekday"),
         ("(?:{short}|{weekday}s?)[-/][a-z]{2,12}", ASKED),
         ("{short} ; [a-z]{2} (?=um\\b|[0-9])", ASKED),
+        ("{short} (?:; [a-z]{2} ){0,4}und [a-z]{2}", ASKED),
         ("(?:vor|der|ein|einen|einem|jenen) {weekday}", ASKED),
         ("(?:{on} )?{date}", "on {date}"),
         ("{on} {numeric}", "on {numeric}"),
@@ -266,6 +267,11 @@ GERMAN: Final = Language(
         ("{at} {clock}", "at {clock}"),
         ("(?:punkt|genau) {clock}", "at {clock}"),
         ("{at} (?:punkt|genau|etwa|ca) {clock}", "at {clock}"),
+        ("(?:so|etwa|ungefähr|circa|ca(?: ;)?|genau|punkt) {at} {clock}", "at {clock}"),
+        ("(?:so|etwa|ungefähr|circa|ca(?: ;)?|genau|punkt) {at} {hour}", "at {hour} o'clock"),
+        ("(?:frühestens|erst ab)", ASKED),
+        ("(?:zur|um die) (?:gleichen?|selben?) (?:zeit|uhrzeit)", ASKED),
+        ("(?:am|zum|gegen) (?:ende|anfang) (?:des tages|der woche)", ASKED),
         ("{clock}", "at {clock}"),
         ("{hour}[:h]{minute}", "{hour}:{minute}"),
         ("{the} {clock}", "the {clock}"),
@@ -281,7 +287,7 @@ GERMAN: Final = Language(
         ("(?:{at} )?{clock} (?:am|in der) {part}", "at {clock} in the {part}"),
         ("(?:{at} )?{small}(?: uhr)? (?:nachts|in der nacht)", "at {small} am"),
         ("(?:{at} )?{clock} (?:nachts|in der nacht)", "at {clock} at night"),
-        ("(?:am|gegen) mittag", "at noon"),
+        ("(?:am|gegen|zu) mittag", "at noon"),
         ("(?:um |gegen )?mitternacht", "at midnight"),
         ("(?:{at} )?(?:viertel|halb|dreiviertel) {hour} {odd}", ASKED),
         ("(?:{at} )?viertel {hour}(?: uhr)?", ASKED),
@@ -384,6 +390,6 @@ GERMAN: Final = Language(
     ),
     own=listed("h min sec am an in die so was war hat man bald art fast also gut rat not tag"),
     ordinary=listed("montage montags sonntage sonntagen freitage"),
-    counted=r"[A-ZÄÖÜ]\w*(?:en|ln|rn|ks|ts|ps)|Eier|Euro|Bücher|Kinder|Bilder|Liter|Prozent|Grad"
+    counted=r"[A-ZÄÖÜ]\w*(?:en|ln|rn|ks|ts|ps)|Eier|Äpfel|Brote|Briefe|Pakete|Hefte|Gäste|Euro|Bücher|Kinder|Bilder|Liter|Prozent|Grad"
     r"|Meter|Punkte|[Kk]m|[Kk]g|ml|mg|%|€",
 )  # fmt: skip

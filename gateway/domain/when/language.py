@@ -8,7 +8,7 @@ names the same fields, or what is reckoned from them (`_reckoned`).
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -116,6 +116,14 @@ class _Rule:
         return re.compile(rf"{self._grammar.expanded(self._source)}(?<! )(?!\S)")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """The rules that a text may match: `everywhere`, and `behind` another time."""
+
+    everywhere: Sequence[_Rule]
+    behind: Sequence[_Rule]
+
+
 class Grammar:
     """The rules of one language."""
 
@@ -155,11 +163,17 @@ class Grammar:
             for near in _without_a_letter(word)
         )
 
-    def read(self, text: str, place: int, *, follows: bool) -> Reading | None:
+    def rules_for(self, text: str) -> Candidates:
+        """The rules that some place of the text may match."""
+        everywhere = [rule for rule in self._rules if rule.may_match(text)]
+        after = [rule for rule in self._after if rule.may_match(text)]
+        return Candidates(everywhere=everywhere, behind=[*after, *everywhere])
+
+    def read(self, rules: Candidates, text: str, place: int, *, follows: bool) -> Reading | None:
         """The longest reading at `place`; `follows` tells that another time ends right before."""
         best: Reading | None = None
-        for rule in (*self._after, *self._rules) if follows else self._rules:
-            match = rule.pattern.match(text, place) if rule.may_match(text) else None
+        for rule in rules.behind if follows else rules.everywhere:
+            match = rule.pattern.match(text, place)
             if match is None or (best is not None and match.end() <= best.end):
                 continue
             filled = self._fill(rule.english, match)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from gateway.domain.when.amounts import read_amount
-from gateway.domain.when.clocks import read_clock, read_zone
+from gateway.domain.when.clocks import read_bare_hour, read_clock, read_zone
 from gateway.domain.when.days import read_dated, read_day
 from gateway.domain.when.pieces import (
     Delay,
@@ -80,14 +80,22 @@ def _read_delay_after_in(words: Words, index: int) -> Match | None:
 
 
 def read_part_phrase(words: Words, index: int) -> Match | None:
-    """Read "in the morning", "at night"."""
+    """Read "in the morning", "at night", and "morning 6am" where the sentence begins."""
     phrase = (words.at(index), words.joined(index + 1))
     if phrase == ("at", "night"):
         return Match(pieces=(PartOfDay(part=Part.NIGHT),), end=index + 2)
     part = words.joined(index + 2)
     if phrase == ("in", "the") and part in PARTS:
         return Match(pieces=(PartOfDay(part=Part(part)),), end=index + 3)
-    return None
+    return None if index else _read_part_in_front(words)
+
+
+def _read_part_in_front(words: Words) -> Match | None:
+    word = words.at(0)
+    if word not in PARTS or words.is_parted(1):
+        return None
+    clock = read_clock(words, 1) or read_bare_hour(words, 1)
+    return None if clock is None else Match(pieces=(PartOfDay(part=Part(word)),), end=1)
 
 
 def read_part(words: Words, index: int) -> Match | None:

@@ -45,6 +45,8 @@ _WEEK_WORDS: Final = frozenset({"week", "weeks", "wk", "wks", "fortnight", "fort
 _DAY_ADJECTIVES: Final = frozenset({"working", "work", "business"})
 _TIMES: Final = re.compile(r"([0-9]{1,4})x")
 _PER: Final = frozenset({"a", "an", "per", "each", "every"})
+_OTHER: Final = frozenset({"other", "alternate"})
+_EDGES: Final = frozenset({"end", "start", "beginning"})
 _HOUR: Final = 3600
 _DAY: Final = 86400
 _UNSURE_ADVERBS: Final = {
@@ -92,7 +94,7 @@ def _read_every(words: Words, index: int) -> Match | None:
     if words.at(start) not in EVERY or (start > index and words.is_parted(start)):
         return None
     place = start + 1
-    if words.joined(place) == "other" and words.at(start) == "each" and not _is_beat(words, place):
+    if words.joined(place) in _OTHER and words.at(start) == "each" and not _is_beat(words, place):
         return None  # "call each other"
     if words.joined(place) == "and" and words.joined(place + 1) in EVERY:
         place += 2
@@ -108,11 +110,13 @@ def _read_every(words: Words, index: int) -> Match | None:
 
 
 def _counts_from(words: Words, found: Match) -> bool:
-    """Whether more is said: "every 5 minutes past the hour", "every other monday of the month"."""
+    """Whether more is said: "every 5 minutes past the hour", "every other monday of the month",
+    "every month end".
+    """
     following = words.joined(found.end)
     if any(isinstance(piece, Period) for piece in found.pieces):
         return following in ("past", "before", "after")
-    return following == "of"
+    return following == "of" or following in _EDGES
 
 
 def _is_beat(words: Words, other: int) -> bool:
@@ -145,7 +149,7 @@ def _read_date(words: Words, index: int) -> Match | None:
 
 def _read_nth(words: Words, index: int) -> Match | None:
     """Read "other tuesday", "second day", "3rd week", "first monday of the month", "15th"."""
-    is_other = words.at(index) == "other"
+    is_other = words.at(index) in _OTHER
     found = (2, index + 1) if is_other else read_ordinal(words, index)
     if found is None:
         return None
@@ -344,6 +348,8 @@ def _read_plural(words: Words, index: int) -> Match | None:
     if days is not None:
         is_plural = days[2] or words.joined(days[1]) in PART_PLURALS
         found = _with_part(words, (Weeks(days=days[0]),), days[1])
+        if is_plural and words.joined(found.end) == "from":  # "two mondays from now"
+            return Match(pieces=(left_over(words.said(index, found.end + 2)),), end=found.end)
         if not is_plural or start > index or _is_aside(words, index, found.end):
             return found if is_plural else None
         return Match(pieces=(left_over(words.said(index, found.end)),), end=found.end)

@@ -13,20 +13,25 @@ from gateway.domain.when.lists import read_clocks, read_weekdays
 from gateway.domain.when.moments import read_delay, read_moment, read_part
 from gateway.domain.when.monthly import read_month_day
 from gateway.domain.when.pieces import (
+    CalendarDate,
     Clock,
     Clocks,
+    DayOfMonth,
     Delay,
     Match,
+    MonthEnd,
     Now,
     OnDays,
     PartOfDay,
     Period,
     Piece,
     Placed,
+    RelativeDay,
     Rhythm,
     Starting,
     UnclearReason,
     Until,
+    Weekday,
     fault,
 )
 from gateway.domain.when.repeats import read_rhythm
@@ -34,18 +39,23 @@ from gateway.domain.when.suspects import read_suspect, vague
 from gateway.domain.when.tokens import Words
 from gateway.domain.when.words import (
     CONNECTORS,
+    COURTESIES,
     DETERMINERS,
     LIMITS,
     NUMBERED_NOUNS,
     PARTS,
+    TITLES,
+    TONIGHT,
     VAGUE_BEFORE,
     VAGUE_NOUNS,
     VAGUE_TIMES,
+    WEEKDAYS,
 )
 
 _SPANNING: Final = frozenset({"and", "to", "-", "–", "till", "until"})
 _SAME: Final = frozenset({"same", "this", "usual", "that"})
 _JOINING: Final = frozenset({":", ".", ";", "-", "–", "—"})
+_DATED: Final = re.compile(r"([0-9]{1,2})(?:[.]([0-9]{1,2}))?")
 _DOTTED: Final = re.compile(r"[0-9]{1,2}[.][0-9]{2}|[0-9]{1,2}[ap]")
 
 
@@ -215,7 +225,8 @@ def unused_time_words(result: Scan) -> tuple[int, int] | None:
     for placed in result.found:
         if _is_doubtful(result, placed):
             return placed.start, placed.end
-        beside = None if placed.end in result.used else _number_beside(words, placed)
+        beside = None if placed.end in result.used else _number_beside(result, placed)
+        beside = beside or _end_of_list(result, placed)
         if beside is not None:
             return beside
     pieces = result.pieces()
@@ -225,6 +236,8 @@ def unused_time_words(result: Scan) -> tuple[int, int] | None:
     for index in range(len(words)):
         if index in result.used or not words.at(index):
             continue
+        if _may_be_date(result, index):
+            return index, index + 1
         is_before_time = index + 1 in result.used
         is_choice = words.joined(index) != "" and words.at(index - 1) == "or"
         is_asked = is_choice or not has_clock
@@ -250,6 +263,8 @@ def _has_clock(piece: Piece) -> bool:
 def _is_doubtful(result: Scan, placed: Placed) -> bool:
     """Whether an unsure clock form stands in the middle of running text."""
     words, (first, *_) = result.words, placed.pieces
+    if isinstance(first, Weekday | RelativeDay):
+        return _is_named(result, placed)
     if not isinstance(first, Clock) or first.is_sure:
         return False
     before, after = placed.start - 1, placed.end
@@ -258,16 +273,57 @@ def _is_doubtful(result: Scan, placed: Placed) -> bool:
     is_head = words.at(before - 1) == "remind"
     if before in result.used or words.is_parted(placed.start) or is_head:
         return False
+    is_number = after - placed.start == 1 and read_number(words, placed.start) is not None
+    if is_number and words.at(before) not in CONNECTORS:  # "take 2 in the morning"
+        return True
     return not (after in result.used or _ends_or_connects(words, after))
 
 
-def _number_beside(words: Words, placed: Placed) -> tuple[int, int] | None:
-    """A number right after a time, or joined to it by "or", "and", "to" or a dash."""
+def _is_named(result: Scan, placed: Placed) -> bool:
+    """Whether the day may be a name or part of one: "watch Saturday Night Live", "Mr Friday"."""
+    words, before = result.words, placed.start - 1
+    lead = words.tokens[before] if before >= 0 else None
+    if lead is not None and lead.word.lstrip("~") in TITLES and lead.gap.strip() in ("", "."):
+        return True
+    is_weekday = words.at(placed.start) in WEEKDAYS
+    if not (is_weekday or words.at(placed.start) in TONIGHT) or words.is_parted(placed.start):
+        return False
+    if words.at(before) in DETERMINERS:
+        return not _ends_or_connects(words, placed.end) and placed.end not in result.used
+    is_led = before in result.used or words.at(before) in CONNECTORS or not is_weekday
+    if is_led or words.at(before - 1) == "remind":
+        return False
     end = placed.end
-    is_clock = any(isinstance(piece, Clock) for piece in placed.pieces)
+    while end in result.used and words.at(end) in PARTS:
+        end += 1
+    is_last = words.at(end) in COURTESIES or not any(map(str.isalnum, words.at(end)))
+    return not (end in result.used or is_last or _ends_or_connects(words, end))
+
+
+def _end_of_list(result: Scan, placed: Placed) -> tuple[int, int] | None:
+    """ "at 8, 14 and 20 take 3 drops": a number behind several times may be one of them."""
+    words, end = result.words, placed.end
+    if end in result.used or not any(isinstance(piece, Clocks) for piece in placed.pieces):
+        return None
+    is_linked = words.joined(end) in ("and", "&")
+    number = read_number(words, end + 1 if is_linked else end)
+    gap = words.tokens[end - 1].gap.strip(" ")
+    return (placed.start, number[1]) if number and (is_linked or gap in (*_JOINING, ",")) else None
+
+
+def _number_beside(result: Scan, placed: Placed) -> tuple[int, int] | None:
+    """A number right after a time, or joined to it by "or", "and", "to" or a dash."""
+    words, used, end = result.words, result.used, placed.end
+    clock = next((piece for piece in placed.pieces if isinstance(piece, Clock)), None)
+    is_clock = clock is not None
+    is_date = any(isinstance(piece, CalendarDate | DayOfMonth) for piece in placed.pieces)
     if words.joined(end) == "or" or (is_clock and words.joined(end) in _SPANNING):
         number = None if words.is_parted(end + 1) else read_number(words, end + 1)
         return None if number is None else (placed.start, number[1])
+    if is_date and words.joined(end) in _SPANNING:
+        number = None if words.is_parted(end + 1) else read_number(words, end + 1)
+        is_day = number is not None and (_ends_or_connects(words, number[1]) or number[1] in used)
+        return (placed.start, end + 2) if is_day else None
     if is_clock and words.joined(end) == "past":
         return placed.start, end + 1
     if read_number(words, end) is None:
@@ -275,8 +331,32 @@ def _number_beside(words: Words, placed: Placed) -> tuple[int, int] | None:
     # Also "9: 30", "9 - 10" and "9, 10 and 11", but not "9, 2 eggs".
     gap = words.tokens[end - 1].gap.strip(" ")
     is_listed = "," in gap and _ends_or_connects(words, end + 1)
-    is_joined = not words.is_parted(end) or (is_clock and (gap in _JOINING or is_listed))
+    if gap == ":" and clock is not None and _is_title(clock, words, end):
+        return None
+    is_joined = not words.is_parted(end) or (is_clock and gap in _JOINING)
+    is_joined = is_joined or (is_listed and (is_clock or is_date))
     return (end, end + 1) if is_joined else None
+
+
+def _is_title(clock: Clock, words: Words, end: int) -> bool:
+    """Whether a colon after a whole clock time leads to text: "5pm: 2 eggs", not "9: 30"."""
+    is_whole = clock.is_exact and not clock.said.isdigit()
+    return is_whole and not _ends_or_connects(words, end + 1)
+
+
+def _may_be_date(result: Scan, index: int) -> bool:
+    """Whether "26.6" or "26." beside a time is the day of it: no other day was named."""
+    words = result.words
+    found = _DATED.fullmatch(words.at(index))
+    is_behind = index - 1 in result.used and not words.is_parted(index)
+    is_beside = is_behind or index + 1 in result.used
+    if found is None or not is_beside or words.at(index - 1) in NUMBERED_NOUNS:
+        return False
+    if found[2] is None and (index or not words.tokens[index].gap.startswith(".")):
+        return False
+    days = (Delay, Weekday, RelativeDay, CalendarDate, DayOfMonth, MonthEnd, Rhythm)
+    is_dated = any(isinstance(piece, days) for piece in result.pieces())
+    return not is_dated and 1 <= int(found[1]) <= 31 and 1 <= int(found[2] or 1) <= 12
 
 
 def _may_be_clock(words: Words, index: int, *, is_before_time: bool) -> bool:
@@ -302,6 +382,6 @@ def _may_be_part(words: Words, index: int) -> bool:
     if words.at(index) not in PARTS:
         return False
     before = "" if words.is_parted(index) else words.at(index - 1)
-    if before == "the" and words.at(index - 2) == "in":
+    if before == "the" and words.at(index - 2) in ("in", "on"):
         return True
     return before not in {"good", "a", "the", "my", "our", "his", "her", "their", "your"}

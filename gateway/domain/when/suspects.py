@@ -11,6 +11,7 @@ from gateway.domain.when.tokens import Words, resembled
 from gateway.domain.when.words import (
     CLOCK_WORDS,
     CONNECTORS,
+    DAY_GROUPS,
     DETERMINERS,
     HOLIDAYS,
     LETTER_UNITS,
@@ -35,7 +36,14 @@ _LOOKS_LIKE_CLOCK: Final = re.compile(
 )
 _DAY_AND_MONTH: Final = re.compile(r"([0-9]{1,2})[.]([0-9]{1,2})")
 _PARTING: Final = re.compile(r"[-/–&+|]")
+_JOINED_DATE: Final = re.compile(
+    r"[0-9]{1,2}(?:jan|feb|mar|apr|may|jun|jul|aug|sept?|oct|nov|dec)(?:20[0-9]{2})?"
+)
 _NEGATIVE: Final = re.compile(r"[-−][0-9]{1,6}[a-z]{0,7}")
+DAYS_TOLD: Final = frozenset({"day", "week", "month", *WEEKDAYS, *DAY_GROUPS})
+_DAY: Final = re.compile("[1-9]|[12][0-9]|3[01]")
+_SOME_OF: Final = frozenset({"odd", "even", "most", "some", "no", "any", "certain", "random"})
+_INITIALS: Final = re.compile(r"m-f|m-th|m/w/f|mwf|t/th|tth")
 _NTH: Final = re.compile(r"[0-9]+(?:st|nd|rd|th)")
 
 
@@ -113,6 +121,45 @@ def _read_span(words: Words, index: int) -> int | None:
         place += words.joined(place) == "next"
         return place + 1 if words.joined(place) in UNITS or words.at(place) in MONTHS else None
     return None
+
+
+def _read_choice(words: Words, index: int) -> int | None:
+    """ "odd mondays", "any monday", "next 3 mondays", "workday", "at least at 8"."""
+    word, following = words.at(index), words.joined(index + 1)
+    if word in _SOME_OF and (_is_days(following) or (word == "any" and following in WEEKDAYS)):
+        return index + 2
+    is_number = following.isdigit() or following in NUMBERS
+    if word in ("next", "last") and is_number and _is_days(words.joined(index + 2)):
+        return index + 3
+    if word in ("business", "working") and following in ("day", "days"):
+        return index + 2
+    if word in ("workday", "workdays"):
+        return index + 1
+    is_limit = word == "at" and following in ("least", "most")
+    return index + 2 if is_limit and read_clock(words, index + 2) else None
+
+
+def _is_days(word: str) -> bool:
+    return word.endswith("s") and word[:-1] in DAYS_TOLD
+
+
+def _read_group(words: Words, index: int) -> int | None:
+    """ "all days", "odd mondays", "m-f", "on the hour", "on the 22": what was not read."""
+    word, following = words.at(index), words.joined(index + 1)
+    if word in ("all", "alternate"):
+        is_day = following.removesuffix("s") in DAYS_TOLD and (
+            word == "alternate" or following.endswith("s")
+        )
+        return index + 2 if is_day else None
+    if _INITIALS.fullmatch(word):
+        return index + 1
+    if (word, following) == ("on", "the") and _DAY.fullmatch(words.joined(index + 2)):
+        place = index + 3  # "on the 22 at 3pm"
+        is_closed = words.is_parted(place) or words.at(place) in CONNECTORS
+        return place if is_closed or read_clock(words, place) else None
+    end = index + 2 + (word == "top")
+    is_mark = (word, following) in (("on", "the"), ("top", "of"))
+    return end + 1 if is_mark and words.joined(end) == "hour" else None
 
 
 def _read_while(words: Words, index: int) -> int | None:
@@ -196,6 +243,8 @@ def _read_unknown_number(words: Words, index: int) -> int | None:
 
 _READERS: Final = (
     _read_passed,
+    _read_choice,
+    _read_group,
     _read_span,
     _read_feast,
     _read_delay,
@@ -237,7 +286,8 @@ def _is_time_word(words: Words, index: int, word: str) -> bool:
         return words.joined(index + 1) in ("year's", "years", "year")
     known = (MONTHS, WEEKDAYS, TODAY_SHIFTS, TONIGHT, HOLIDAYS, OTHER_TIME_WORDS)
     is_known = any(base in table or word in table for table in known)
-    return is_known or base in CLOCK_WORDS or _LOOKS_LIKE_CLOCK.fullmatch(word) is not None
+    is_mark = _LOOKS_LIKE_CLOCK.fullmatch(word) or _JOINED_DATE.fullmatch(word)
+    return is_known or base in CLOCK_WORDS or is_mark is not None
 
 
 def _has_time_part(word: str) -> bool:

@@ -10,7 +10,8 @@ _LOOSE_LEFT: Final = re.compile(r"^(?:[\s,;:.!–—]|-\s)+")
 _LOOSE_BEFORE_LIST: Final = re.compile(r"^[\s,;:.!]+")
 _LOOSE_RIGHT: Final = frozenset(",;:–—-")
 _LEADING: Final = re.compile(r"^(?:(?:to|that|about|of)(?:\s+|$))+", re.IGNORECASE)
-_TRAILING: Final = re.compile(r"(?:^|\s)(?:to|at|on|that|about)$", re.IGNORECASE)
+_TRAILING: Final = re.compile(r"(?:^|\s)at$|^(?:to|on|that|about)$", re.IGNORECASE)
+_EMPTY: Final = re.compile(r"[(]\s*[)]")
 _ONE_QUOTE: Final = re.compile(r"[\"“„'‘«]([^\"“”„«»]+)[\"”“'’»]")
 
 
@@ -26,7 +27,9 @@ def remaining_text(sentence: str, result: Scan) -> str:
         segments.append(sentence[position : tokens[placed.start].start])
         position = tokens[placed.end - 1].end
     segments.append(sentence[position:])
-    return tidy(" ".join(filter(None, (_trim(segment) for segment in segments))))
+    text = " ".join(filter(None, (_trim(segment) for segment in segments)))
+    # What a time stood in: "on friday (tomorrow)".
+    return tidy(text if _EMPTY.search(sentence) else _EMPTY.sub("", text))
 
 
 def tidy(text: str) -> str:

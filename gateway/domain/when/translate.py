@@ -109,9 +109,10 @@ def _line(words: Words, grammar: Grammar) -> _Line:
 
 def _translated(words: Words, grammar: Grammar) -> Iterator[Token]:
     line = _line(words, grammar)
+    rules = grammar.rules_for(line.text)
     index, follows = 0, False
     while index < len(words):
-        reading = grammar.read(line.text, line.starts[index], follows=follows)
+        reading = grammar.read(rules, line.text, line.starts[index], follows=follows)
         if reading is None:
             yield _unread(words.tokens[index], grammar)
             index, follows = index + 1, False
@@ -136,6 +137,8 @@ def _unread(token: Token, grammar: Grammar) -> Token:
 def _may_count(words: Words, end: int, grammar: Grammar) -> bool:
     """Whether the number in front of `end` may count what follows: "um 9 Uhr 20 Eier kaufen"."""
     last, following = words.at(end - 1), words.joined(end)
+    if words.at(end - 2) == "uhr" and re.fullmatch("[0-9]", last):
+        return True  # "17 Uhr 5" has no minutes, which are two digits
     is_number = (last.isdigit() and len(last) < 4) or fold(last) in grammar.numbers
     if not (is_number and following):
         return False

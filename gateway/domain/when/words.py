@@ -152,6 +152,10 @@ SHY_WEEKDAY_AFTER: Final = _words("cream screen lotion hat glasses nav navi drie
 FEAST_PREFIXES: Final = _words(
     "good black cyber ash palm shrove easter maundy holy fat whit super pancake giving"
 )
+# "call Mr Friday", in any of the languages.
+TITLES: Final = _words(
+    "mr mrs ms miss herr herrn frau monsieur madame mme mlle sr sra señor señora don doña"
+)
 # A time after one of these describes a thing ("the 17:30 train") more often than the reminder.
 DETERMINERS: Final = _words("the a an my our your his her their its")
 
@@ -209,6 +213,8 @@ CONNECTORS: Final = _words(
     "to that about for and then so because please with from in on at of if when or but by into "
     "via before after until the my our a an i he she we it is are"
 )
+# Behind a request, and no part of it.
+COURTESIES: Final = _words("please pls plz thanks thx ty asap ok okay")
 # After a time, these change nothing that matters.
 FILLERS: Final = _words("sharp precisely exactly")
 VAGUE_BEFORE: Final = _words("early late mid sometime later")

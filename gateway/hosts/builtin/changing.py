@@ -1,5 +1,6 @@
 """Requests about reminders that exist: cancel 2, move 2 to 5pm, snooze that."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -156,6 +157,12 @@ def _told(unclear: Unclear) -> str:
     return "" if unclear.reason in _NOT_A_TIME else unclear.question
 
 
+_BARE_CLOCK: Final = re.compile(
+    r"(?:at |to )?(\d{1,2}(?:[:.]\d{2})?(?: ?[ap]\.?m\.?)?|noon|midnight)", re.IGNORECASE
+)
+_SHIFT: Final = re.compile(r"\b(?:later|earlier)\W*$", re.IGNORECASE)  # counted from its own time
+
+
 def _move(sentence: Sentence, *, now: datetime, zone: ZoneInfo) -> Intent | None:
     found = phrases.MOVE.fullmatch(sentence.plain)
     if found is None or (found["that"] and found["moving"] and not found["linked"]):
@@ -165,8 +172,10 @@ def _move(sentence: Sentence, *, now: datetime, zone: ZoneInfo) -> Intent | None
     linked = "" if found["link"] is None else sentence.since(found.start("link"))
     linked = phrases.INSTEAD.sub("", linked)
     when = _new_time(words, linked, now=now, zone=zone)
-    if isinstance(when, Understood) and (found["by"] is None or found["linked"]):
-        return Move(target=target, when=when)
+    is_shift = found["by"] is not None and not found["linked"]
+    if isinstance(when, Understood) and not (is_shift or _SHIFT.search(words)):
+        clock = _BARE_CLOCK.fullmatch(words.strip(" .!"))
+        return Move(target=target, when=when, clock=None if clock is None else clock[1])
     if isinstance(when, Understood) or _is_length(words, now=now, zone=zone):
         return AskBack(question=questions.NEW_TIME)
     told = _told(when)

@@ -145,9 +145,9 @@ async def change(intent: Snooze | Move | Rename, sent: Sent, call: CallTool) -> 
             numbers = _meant(intent.target, sent.all)
             if not numbers:
                 return await which(questions.WHICH_TO_CHANGE, call)
-            time = _time(intent.when)
+            time = _time(intent.when) if intent.clock is None else {"when": intent.clock}
             moved = await _ask(call, "update", numbers[0], failure=_NOT_CHANGED, **time)
-            return _noted(moved, intent.when.note)
+            return _noted(moved, None if intent.clock else intent.when.note)
         case Rename():
             return await _ask(call, "update", intent.number, failure=_NOT_CHANGED, text=intent.text)
         case _:

@@ -63,10 +63,14 @@ class Snooze:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """Give a reminder another moment or rhythm."""
+    """Give a reminder another moment or rhythm.
+
+    `clock` is a bare time of day as it was said: then the reminder's day or days stay.
+    """
 
     target: Target
     when: Understood
+    clock: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,7 +72,7 @@ HEAD: Final = _typed(
     rf"\b{_NOT}(?:let|make)\s+(?:me|us)\s+forget\b",
     r"\bwake\s+(?:me|us)(?:\s+up)?\b",
     r"\b(?:ping|notify|alert|nudge|buzz|poke)\s+(?:me|us)\b",
-    rf"^(?:new\s+)?(?:{_RHYTHM}\s+)?(?:reminder|timer|alarm)\b|^remember\s+to\b|"
+    rf"^(?:new\s+)?(?:{_RHYTHM}\s+)?(?:reminder|(?:timer|alarm)(?!\s+(?:auf|f[uü]r|von)\b))\b|^remember\s+to\b|"
     rf"^{_NOT}forget\s+to\b",
 )
 RHYTHM: Final = _typed(rf"\b{_RHYTHM}(?=\s+(?:reminder|alarm|timer|alert|notification)$)")
@@ -110,6 +110,24 @@ AGAIN_ONLY: Final = _typed(
     r"^(?:encore(?:\s+une\s+fois)?|(?:de|à)\s+nouveau|ça|cela)$",
     r"^(?:otra\s+vez|de\s+nuevo|esto|eso|nuevamente)$",
 )
+# In front of "remind me" without a comma between: something told of, not asked for.
+TOLD: Final = _typed(
+    r"(?:i|you|u|he|she|we|they|it|if|ich|du|er|wir|je|tu|il|elle|yo|t[uú]|[eé]l|ella)\b|i['’]"
+)
+# A request is refused in front of it or behind it.
+REFUSED: Final = _typed(
+    r"\b(?:don['’]?t|do\s+no?t|didn['’]?t|did\s+not|doesn['’]?t|never|not|no|without|won['’]?t|"
+    r"nicht|nie|niemals|kein(?:en?|e[rm])?|ne|pas|jamais|nunca|jam[aá]s|ya\s+no)"
+    r"(?:\s+(?:want|need|have|like|quiero|necesito|veux|will|möchte|brauche|you|me|to|un[ae]?|que)){0,4}$"
+)
+REFUSED_AFTER: Final = _typed(
+    r"^(?:nicht|nie|pas|no)(?:\s+(?:mehr|plus|m[aá]s))?$|^nicht\s+(?:mehr|an|ans|daran)\b"
+)
+# What parts the words in front from the request.
+CLOSED: Final = _typed(r"(?:[,.;:!?\n—–-]|\b(?:so|and|please|pls|then))\s*$")
+ASKING: Final = _typed(r"\b(?:can|could|will|would)\s+(?:you|u|ya|i)\b")
+FOR_ME: Final = _typed(r"^\s+for\s+(?:me|us|myself)\b(?!\s+and\b)")
+LINK: Final = _typed(r"\s+(?:so|and|then)[\s,]*$")
 BARE_NUMBER: Final = _typed(r"#?(\d{1,2})[.!]?")
 ANEW: Final = _typed(r"^[\s,:]{0,5}(?:once\s+)?again\b(?!\s+and\b)[\s,:]{0,5}")
 EARLIER: Final = _typed(
@@ -172,7 +190,13 @@ LIST_PREFIX: Final = _typed(
 ELLIPSIS: Final = _typed(r"^(?:and|also|then|plus)\b[\s,:]{0,5}(?:also\b\s?)?")
 # Before the text of a reminder: 'a reminder named "call Bob"'.
 NAMED: Final = _typed(
-    r"^(?:named|called|titled|saying|which says|that says|for|with the (?:text|name|title))\b[\s:]*"
+    r"^(?:named|called|titled|saying|which says|that says|for|with the (?:text|name|title))\b"
+    r"[\s:]*",
+    # What is said of the request: "once to drink", "please to call mum".
+    r"^(?:(?:please|pls|ok|okay|kindly|if\s+(?:possible|you\s+can)|just|only|once|any\s?time|"
+    r"exactly|precisely|promptly|on\s+the\s+dot)[\s,]+){1,3}(?:to|that|about)\s+",
+    r"^(?:when|once|as\s+soon\s+as)\s+it(?:['’]s|\s+is)\s+to\s+",
+    r"\s(?:when|once|as\s+soon\s+as)\s+it(?:['’]s|\s+is)$",
 )
 NO_EXAMPLE: Final = _typed(
     r"(?:at|on|in|when|after|before|around|about|by|asap|if|once|later)\b|\W|\d"

@@ -48,6 +48,10 @@ AGAIN_WHEN: Final = (
 WHAT_AND_WHEN: Final = (
     "When shall I remind you, and of what? For example: remind me tomorrow at 9:00 to pay the rent"
 )
+NOT_ASKED: Final = (
+    'I am not sure whether you want a reminder. For a new one begin with "remind me", like: remind '
+    "me tomorrow at 9:00 to call mum. To cancel one say its number, like: cancel 2"
+)
 ONE_BY_ONE: Final = "I take one reminder a message. Please send each in a message of its own."
 WHICH_TEXT: Final = (
     'I am not sure what the reminder is. Begin with "remind me", for example: remind me tomorrow '

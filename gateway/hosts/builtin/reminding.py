@@ -28,6 +28,7 @@ class _Request:
 
     `default` is the text where the request itself says it; `repeats` a word that speaks of a
     rhythm and names none. `is_that`: it points at something said before, "remind me of it".
+    `is_lead_closed`: a comma or full stop, or "so", parts what stands before from the request.
     """
 
     lead: str
@@ -36,6 +37,7 @@ class _Request:
     is_wake: bool = False
     repeats: str = ""
     is_that: bool = False
+    is_lead_closed: bool = False
     tongue: Tongue | None = None
 
 
@@ -58,8 +60,13 @@ def read_reminder(message: str, *, now: datetime, zone: ZoneInfo) -> Intent | No
         after = after[anew.end() :]
     lead = phrases.POLITE.sub(" ", before).strip(" ,;:")
     if without_time(lead, now=now, zone=zone):
-        lead = before.strip(" ,;:")
-    return _read_request(_english(head.group(), lead, after), now=now, zone=zone)
+        lead = phrases.LINK.sub("", before, count=1).strip(" ,;:")
+    if phrases.ASKING.search(before) and ":" not in after:
+        after = after.rstrip(" ?")
+    after = phrases.FOR_ME.sub("", after, count=1)
+    is_closed = phrases.CLOSED.search(before) is not None
+    request = _english(head.group(), lead, after, is_lead_closed=is_closed)
+    return _read_request(request, now=now, zone=zone)
 
 
 def read_rest(said: str, *, now: datetime, zone: ZoneInfo) -> Intent:
@@ -67,7 +74,7 @@ def read_rest(said: str, *, now: datetime, zone: ZoneInfo) -> Intent:
     return _read_request(_Request(lead="", rest=said), now=now, zone=zone)
 
 
-def _english(head: str, lead: str, after: str) -> _Request:
+def _english(head: str, lead: str, after: str, *, is_lead_closed: bool) -> _Request:
     is_wake = phrases.WAKE.fullmatch(head) is not None
     nouns = (noun for noun in ("timer", "alarm") if head.lower().endswith(noun))
     rhythm = phrases.RHYTHM.search(head)
@@ -85,6 +92,7 @@ def _english(head: str, lead: str, after: str) -> _Request:
         is_wake=is_wake,
         repeats=repeats if always is None else always.group().strip(),
         is_that=phrases.OF_THAT.search(after) is not None,
+        is_lead_closed=is_lead_closed,
     )
 
 
@@ -119,6 +127,7 @@ def _foreign(message: str, *, now: datetime, zone: ZoneInfo) -> _Request | None:
         is_wake=is_wake,
         repeats="" if always is None else always.group().strip(),
         is_that=bool(named(head, "that")) or phrases.OF_THAT.search(after) is not None,
+        is_lead_closed=phrases.CLOSED.search(before) is not None,
         tongue=tongue,
     )
 
@@ -126,14 +135,32 @@ def _foreign(message: str, *, now: datetime, zone: ZoneInfo) -> _Request | None:
 def _read_request(request: _Request, *, now: datetime, zone: ZoneInfo) -> Intent:
     sentence = f"{request.lead}, {request.rest}" if request.lead else request.rest
     found = find_when(sentence, now=now, zone=zone)
+    texts = _texts(request, found, now=now, zone=zone)
     if request.is_wake:
         found = _in_the_morning(request, sentence, found, now=now, zone=zone)
-    parts = (request.lead, request.rest)
-    texts = [without_time(part, request.tongue, now=now, zone=zone) for part in parts]
-    doubt = _doubt(request, sentence, found, texts[0])
+    doubt = _no_request(request, texts) or _doubt(request, sentence, found, texts[0])
     if doubt is not None:
         return AskBack(question=doubt)
     return _assemble(request, found, [text for text in texts if text])
+
+
+def _texts(
+    request: _Request, found: Found | None, *, now: datetime, zone: ZoneInfo
+) -> tuple[str, str]:
+    """What stands before and after the request besides the time; `found` is for both."""
+    lead, rest, tongue = request.lead, request.rest, request.tongue
+    if lead or phrases.COURTESY_AFTER.search(rest):
+        before, after = (without_time(part, tongue, now=now, zone=zone) for part in (lead, rest))
+        return before, after
+    return "", _own_text(rest, found, tongue)
+
+
+def _no_request(request: _Request, texts: Sequence[str]) -> str | None:
+    """Why words around "remind me" may ask for none: "I don't want to be reminded at 5"."""
+    in_lead, in_rest = texts
+    is_told = phrases.TOLD.match(in_lead) is not None and not request.is_lead_closed
+    is_refused = phrases.REFUSED.search(in_lead) or phrases.REFUSED_AFTER.match(in_rest)
+    return questions.NOT_ASKED if is_refused or (is_told and not in_rest) else None
 
 
 def _doubt(request: _Request, sentence: str, found: Found | None, lead_text: str) -> str | None:
@@ -187,7 +214,10 @@ def _as_delay(head: str, after: str) -> str:
 def without_time(part: str, tongue: Tongue | None = None, *, now: datetime, zone: ZoneInfo) -> str:
     """What a part of the message says besides the time."""
     said = phrases.COURTESY_AFTER.sub("", part, count=1)
-    found = find_when(said, now=now, zone=zone)
+    return _own_text(said, find_when(said, now=now, zone=zone), tongue)
+
+
+def _own_text(said: str, found: Found | None, tongue: Tongue | None) -> str:
     text = tidy(said) if found is None else found.rest
     text = phrases.COURTESY_AFTER.sub("", text, count=1)
     text = tidy(phrases.NAMED.sub("", text, count=1) if tongue is None else tongue.own(text))

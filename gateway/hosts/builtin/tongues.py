@@ -67,13 +67,14 @@ _GERMAN: Final = Tongue(
         r"(?:erinnerung|(?P<noun>wecker|alarm)|(?P<timer>timer))\b(?:\s+an\b)?",
         r"^\W{0,3}(?:(?P<rhythm2>t[aä]glich|w[oö]chentlich|monatlich|st[uü]ndlich|j[aä]hrlich)e\s+)?"
         r"erinnerung\b(?:\s+an\b)?",
+        r"^\W{0,3}(?:(?P<noun2>wecker)|(?P<timer2>timer))\b(?=\s+(?:auf|um|f[uü]r|in|morgen|heute|\d))",
     ),
     before=_typed(
         r"(?<![^\s,])(?:bitte|und|auch|dann|hey|hallo|hi|ok|ja|kannst|k[oö]nntest|du|ich|möchte|dass)"
         r"(?![^\s,.!:])[.!:]?"
     ),
     links=_typed(
-        r"(?:[\s,;:]*\b(?:bitte|mal|doch|noch|daran|dran|an|ans|da?ss|daß|f[uü]r|auf|@)\b)*[\s,;:]*"
+        r"(?:[\s,;:]*\b(?:bitte|(?:ein)?mal|doch|noch|daran|dran|an|ans|da?ss|daß|f[uü]r|auf|@)\b)*[\s,;:]*"
         r"(?:\bzu\s+(?=\w+n$))?"
     ),
     trailing=_typed(r"[\s,]{1,5}(?:daran|dran|bitte|an|auf)$"),
@@ -92,7 +93,7 @@ _GERMAN: Final = Tongue(
 )
 _FRENCH: Final = Tongue(
     head=_typed(
-        r"\brappell?e[sz]?[\s-]+(?:(?P<that>le)[\s-]+)?(?:moi|nous)\b|\bn['’]oublie[sz]?\s+pas\s+de\s+me\s+rappeler\b",
+        r"\brapp?ell?e[sz]?[\s-]+(?:(?P<that>le)[\s-]+)?(?:moi|nous)\b|\bn['’]oublie[sz]?\s+pas\s+de\s+me\s+rappeler\b",
         r"\b(?:peux|pourrais|veux|pouvez|pourriez|voulez)[\s-]+(?:tu|vous)\s+(?:me|nous)\s+"
         r"(?:rappeler|faire\s+penser|(?P<wake>r[eé]veiller))\b",
         r"\b(?:tu\s+peux|tu\s+pourrais|vous\s+pouvez|il\s+faut)\s+(?:me|nous)\s+rappeler\b",
@@ -109,7 +110,7 @@ _FRENCH: Final = Tongue(
         r"bonjour|salut|ok|oui)(?![^\s,.!:])[.!:]?"
     ),
     links=_typed(
-        r"(?:[\s,;:]*(?:\b(?:s['’]il\s+te\s+pla[iî]t|stp|svp|de|du|des|que|pour|au|aux)\b|[àa](?=\s)|"
+        r"(?:[\s,;:]*(?:\b(?:s['’]il\s+te\s+pla[iî]t|stp|svp|une\s+fois|de|du|des|que|pour|au|aux)\b|[àa](?=\s)|"
         r"\b(?:d|qu)['’]))*[\s,;:]*"
     ),
     trailing=_typed(r"[\s,]{1,5}(?:stp|svp|s['’]il\s+te\s+pla[iî]t|de|à|pour)$"),
@@ -139,7 +140,9 @@ _SPANISH: Final = Tongue(
         r"(?<![^\s,])(?:por\s+favor|y|tambi[eé]n|luego|entonces|hola|ok|s[ií]|oye|que)"
         r"(?![^\s,.!:])[.!:]?"
     ),
-    links=_typed(r"(?:[\s,;:]*\b(?:por\s+favor|de|del|que|a|al|para|sobre|lo\s+de)\b)*[\s,;:]*"),
+    links=_typed(
+        r"(?:[\s,;:]*\b(?:por\s+favor|una\s+vez|de|del|que|a|al|para|sobre|lo\s+de)\b)*[\s,;:]*"
+    ),
     trailing=_typed(r"[\s,]{1,5}(?:por\s+favor|de|a|para|que)$"),
     rhythms={"d": "cada día", "s": "cada semana", "m": "cada mes", "a": "cada año"},
     wake_text="despertarse",
