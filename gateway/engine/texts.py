@@ -5,7 +5,8 @@ from gateway.hosts.base import FailureKind
 
 HELP = """I answer messages and keep reminders. For example:
 • remind me in 20 minutes to call mum
-• remind me tomorrow at 9 to take my pills
+• remind me every weekday at 8 to take my pills
+• move 2 to 17:30, snooze that 10 min, cancel 2
 • what are my reminders?
 
 Commands:
@@ -15,7 +16,7 @@ Commands:
 /snooze 2 10m - remind you again in 10 minutes
 /pause 2 - keep it quiet
 /resume 2 - let it go on
-/allow 2 - let it do what it asks for
+/allow 2 - let the model do what reminder 2 asks for
 /timezone Berlin - set your time zone
 /stop - stop what I am doing now
 /new - begin a new conversation (reminders stay)

@@ -28,6 +28,26 @@ from gateway.hosts.builtin.intents import (
 BERLIN = ZoneInfo("Europe/Berlin")
 MONDAY = datetime(2026, 11, 30, 10, 0, tzinfo=BERLIN)
 TWO = Numbers(numbers=(2,))
+
+
+@pytest.mark.parametrize(
+    "text", ["make 2 an hour later", "move 2 30 minutes later", "move 2 an hour earlier"]
+)
+def test_a_shift_from_its_own_time_is_not_counted_from_now(text: str) -> None:
+    assert isinstance(understand(text, now=MONDAY, zone=BERLIN), AskBack | Fragment)
+
+
+@pytest.mark.parametrize(
+    ("text", "clock"),
+    [("move 2 to 9", "9"), ("move 2 to 17:30", "17:30"), ("change 2 to 9am", "9am"),
+     ("move 2 to tomorrow at 9", None)],
+)  # fmt: skip
+def test_a_bare_clock_time_is_handed_on_as_it_was_said(text: str, clock: str | None) -> None:
+    intent = understand(text, now=MONDAY, zone=BERLIN)
+    assert isinstance(intent, Move)
+    assert intent.clock == clock
+
+
 THREE = Numbers(numbers=(3,))
 
 

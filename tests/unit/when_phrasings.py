@@ -547,6 +547,16 @@ IN_SENTENCES: tuple[tuple[str, str, str], ...] = (
 
 # Sentences with a time in them that must be asked about, never set.
 ASKED: tuple[str, ...] = (
+    "check the oil on odd mondays at 9",
+    "check the oil some mondays at 9",
+    "check the oil any monday at 9",
+    "check the oil the next 3 mondays at 9",
+    "no mondays at 9 for me",
+    "pay rent on the first workday of every month at 9",
+    "pay rent on the second business day of the month at 9",
+    "every day at least at 8 drink water",
+    "every day at 8, 14 and 20 take 3 drops",
+    "every day at 8, 14, 20 drops",
     "call bob at 5 at 6",
     "buy Sunday roast at 4pm",
     "watch Saturday Night Live at 11:30pm",
