@@ -22,6 +22,9 @@ _MOVE = update(chats).where(chats.c.chat_key == bindparam("chat"))
 _IS_BUSY = select(turns.c.id).where(turns.c.chat_key == bindparam("chat"), TURN_IS_OPEN).limit(1)
 _INSERT_TURN = upsert(turns).on_conflict_do_nothing().returning(turns.c.id)
 
+MOST_AT_ONCE = 5
+"""So many chats are looked at in one go; the others wait for the next sweep."""
+
 
 def note_activity(
     tx: Transaction, chat: ChatKey, *, interval: timedelta | None, now: datetime
@@ -45,6 +48,7 @@ def queue_heartbeats(
 ) -> int:
     """Queue the check-ins that are due, or put them off; returns how many were queued.
 
+    Takes a few at once, so that a night's silence is no storm of model turns in the morning.
     One a silence: the next comes only after the person wrote again.
     """
     rows = tx.connection.execute(
@@ -55,6 +59,7 @@ def queue_heartbeats(
             chats.c.unreachable_since.is_(None),
         )
         .order_by(chats.c.next_heartbeat_at)
+        .limit(MOST_AT_ONCE)
     ).all()
     queued = 0
     for row in rows:

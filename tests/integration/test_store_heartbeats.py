@@ -188,3 +188,10 @@ async def test_a_damaged_chat_harms_no_other(store: Database, damage: dict[str, 
     )
     assert await look(store, later(DUE)) == 2
     assert await states_of(store, turns) == ["queued", "queued"]
+
+
+async def test_many_silent_chats_are_checked_on_a_few_at_a_time(store: Database) -> None:
+    for number in range(8):
+        await wrote(store, ChatKey(ChannelName.TELEGRAM, f"{100 + number}"))
+
+    assert [await look(store, later(DUE)) for _ in range(3)] == [5, 3, 0]
