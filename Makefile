@@ -33,7 +33,7 @@ run: $(RUN_READY)  ## start the gateway, with ARGS if given
 	@exec $(PY) -m gateway $(ARGS)
 
 test: $(DEV_READY)  ## run the tests, with ARGS for pytest if given
-	@$(PY) -m $(PYTEST) -n auto $(ARGS)
+	@$(PY) -m $(PYTEST) -n auto --dist worksteal $(ARGS)
 
 check: $(DEV_READY)  ## format, lint, types, import contracts, tests with branch coverage
 	@$(PY) -m ruff format --check .
