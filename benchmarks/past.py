@@ -15,8 +15,8 @@ _PAST = """
 _STATEMENTS = (
     """
     INSERT INTO chats (chat_key, channel, address, is_group, session_ref, seen_delivery_id,
-        created_at)
-    SELECT chat_key, 'telegram', chat, 0, 1, max(n), min(at) FROM past GROUP BY chat
+        heartbeats, created_at)
+    SELECT chat_key, 'telegram', chat, 0, 1, max(n), 0, min(at) FROM past GROUP BY chat
     """,
     """
     INSERT INTO addresses (channel, address, chat_key) SELECT channel, address, chat_key FROM chats
