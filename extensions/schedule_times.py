@@ -71,9 +71,10 @@ def resolve(context: ToolContext, arguments: ScheduleArguments) -> Timing | str:
 def resolve_change(context: ToolContext, arguments: ScheduleArguments, job: Job) -> Timing | str:
     """As `resolve`, for a job that may keep its times and get another end only."""
     if _given(arguments):
-        clock = None if arguments.when is None else _CLOCK.fullmatch(arguments.when)
+        is_alone = arguments.when is not None and len(_given(arguments)) == 1
+        clock = _CLOCK.fullmatch(arguments.when or "") if is_alone else None
         kept = None if clock is None else _at_clock(context, clock[1], job)
-        return kept or resolve(context, arguments)
+        return _bounded(context, arguments, kept) if kept else resolve(context, arguments)
     schedule = job.schedule
     if arguments.until is not None and not isinstance(schedule, At):
         schedule = replace(schedule, until=None)
@@ -125,8 +126,9 @@ def _read(context: ToolContext, arguments: ScheduleArguments) -> Timing | str:
     if arguments.at is not None:
         # A moment that was named in full is checked against now, whatever the turn waited.
         timing = _from_words(context, arguments.at, since=context.now)
-        is_full = ":" in arguments.at and not isinstance(timing, str)
-        return replace(timing, note=None) if is_full and not isinstance(timing, str) else timing
+        if isinstance(timing, str) or ":" not in arguments.at:
+            return timing
+        return replace(timing, note=None)
     if arguments.in_ is not None:
         words = _as_delay(arguments.in_)
         return _from_words(context, words, since=_said_at(context, arguments.in_))

@@ -219,6 +219,22 @@ async def test_another_clock_time_keeps_the_day(
     assert result.line == line
 
 
+async def test_another_clock_time_comes_with_the_end_that_was_asked_for(bench: Bench) -> None:
+    await bench.create(when="every day at 8")
+
+    moved = await bench.ask(action="update", id=1, when="9:30", max_runs=3)
+
+    assert moved.line == "#1 Tue 1 Dec 09:30 (Europe/Berlin), daily, 3 times: call mum"
+
+
+async def test_a_clock_time_and_a_delay_are_not_taken_together(bench: Bench) -> None:
+    await bench.create(when="every day at 8")
+
+    refused = await bench.ask(action="update", id=1, when="9:30", in_="5 minutes")
+
+    assert refused.text.startswith("Nothing was changed: give exactly one of when ")
+
+
 async def test_what_is_paused_is_not_confirmed_as_if_it_would_come(bench: Bench) -> None:
     await bench.create(when="every day at 8")
     await bench.ask(action="pause", id=1)
