@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from gateway.domain.job import LARGEST_ID
 from gateway.domain.richtext import sanitize
 
 DESCRIPTION = (
@@ -20,7 +21,6 @@ PROMPT = (
     "time and do no date arithmetic. A reminder exists, or is changed, only if the tool said so."
 )
 
-_LARGEST_ID = 2**63 - 1
 _MAX_RUNS = 1_000_000
 
 _Words = Annotated[str, AfterValidator(sanitize)]
@@ -51,7 +51,7 @@ class ScheduleArguments(BaseModel):
         "history",
     ]
     id: Annotated[
-        int | None, Field(ge=1, le=_LARGEST_ID, description="The number of the reminder.")
+        int | None, Field(ge=1, le=LARGEST_ID, description="The number of the reminder.")
     ] = None
     text: Annotated[_Words | None, Field(description="What to remind of.")] = None
     when: Annotated[_Words | None, Field(description="The person's own time words.")] = None

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from gateway.domain.job import LARGEST_ID
+
 
 class ButtonAction(StrEnum):
     """What a press asks for."""
@@ -22,7 +24,6 @@ _LABELS: Final = {
     ButtonAction.TOMORROW: "Tomorrow",
     ButtonAction.ALLOW: "Allow",
 }
-_LARGEST_ID: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +49,8 @@ class Button:
         action, _, subject = data.partition(":")
         if action not in set(ButtonAction) or not (subject.isascii() and subject.isdecimal()):
             return None
-        number = int(subject) if len(subject) < 20 else _LARGEST_ID + 1
-        return cls(action=ButtonAction(action), subject=number) if number <= _LARGEST_ID else None
+        number = int(subject) if len(subject) < 20 else LARGEST_ID + 1
+        return cls(action=ButtonAction(action), subject=number) if number <= LARGEST_ID else None
 
 
 def reminder_buttons(delivery: int) -> tuple[Button, ...]:

@@ -14,6 +14,9 @@ from gateway.domain.turn import TurnId
 
 JobId = NewType("JobId", int)
 
+LARGEST_ID = 2**63 - 1
+"""The largest id that a row can have."""
+
 MAX_OPEN_JOBS = 50
 MAX_CREATES_PER_MINUTE = 10
 MAX_TEXT_BYTES = 32 * 1024

@@ -265,7 +265,12 @@ class Intake:
         return self._admit(tx, message, now=now)
 
     def _note_activity(self, tx: Transaction, stored: _Stored, *, now: datetime) -> _Stored:
-        """A person did something: their silence begins anew, and a check-in is not needed."""
+        """A person did something: their silence begins anew, and a check-in is not needed.
+
+        Where there are no check-ins, none can be open: those of an earlier start are recovered.
+        """
+        if self._rules.heartbeat is None:
+            return stored
         chat = resolve_chat(tx.connection, stored.chat)
         note_activity(tx, chat, interval=self._rules.heartbeat, now=now)
         run = cancel_heartbeat(tx, chat, now=now)

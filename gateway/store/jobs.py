@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Row, bindparam, func, insert, select
 
 from gateway.domain.delivery import DeliveryId, DeliveryState
 from gateway.domain.job import (
+    LARGEST_ID,
     MAX_CREATES_PER_MINUTE,
     MAX_OPEN_JOBS,
     Job,
@@ -76,12 +77,10 @@ JOB_OF_CHAT = select(jobs).where(
     jobs.c.chat_key == bindparam("chat"), jobs.c.id == bindparam("job")
 )
 
-_LARGEST_ID = 2**63 - 1
-
 
 def is_id(number: int) -> bool:
     """Whether a number that somebody gave can be the id of a row at all."""
-    return 0 < number <= _LARGEST_ID
+    return 0 < number <= LARGEST_ID
 
 
 def load_job(row: Row[Any]) -> Job:
@@ -147,7 +146,7 @@ def salvage_job(row: Row[Any]) -> Job:
 
 def _count(stored: object) -> int:
     """A whole number to which one more can be added."""
-    if not isinstance(stored, int) or abs(stored) >= _LARGEST_ID:
+    if not isinstance(stored, int) or abs(stored) >= LARGEST_ID:
         raise TypeError("not a whole number")
     return stored
 
